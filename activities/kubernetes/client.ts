@@ -1,0 +1,111 @@
+import type { ResourceKind } from '../../machine-config/api/flavour.js';
+
+/** The part of every Kubernetes object that we rely on. */
+export interface KubernetesObject {
+  apiVersion?: string;
+  kind?: string;
+  metadata: {
+    name: string;
+    namespace?: string;
+    uid?: string;
+    resourceVersion?: string;
+    generation?: number;
+    creationTimestamp?: string;
+    deletionTimestamp?: string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+    ownerReferences?: {
+      apiVersion: string;
+      kind: string;
+      name: string;
+      uid: string;
+      controller?: boolean;
+      blockOwnerDeletion?: boolean;
+    }[];
+  };
+}
+
+export interface ObjectName {
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+export interface ListOptions {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+}
+
+/** Why an eviction was not made. */
+export type EvictionResult =
+  | { readonly outcome: 'evicted' }
+  | { readonly outcome: 'gone' }
+  /** 429 or the 500 of two budgets on one pod; `why` names the budget, for example `PDB shop/cart allows 0 disruptions`. */
+  | { readonly outcome: 'refused'; readonly why: string; readonly retryAfterSeconds?: number };
+
+/**
+ * The narrow client: only the calls we make. Every method rejects with an ApplicationFailure whose type is a FailureCode
+ * (NotFound, Conflict, Forbidden, Invalid, ApiUnavailable) and whose cause is the original error; a call that is not
+ * answered within 15 seconds is ApiUnavailable.
+ */
+export interface KubernetesClient {
+  get<T extends KubernetesObject>(resource: ResourceKind, object: ObjectName): Promise<T>;
+  /** All pages. */
+  list<T extends KubernetesObject>(resource: ResourceKind, options?: ListOptions): Promise<T[]>;
+  create<T extends KubernetesObject>(resource: ResourceKind, object: T): Promise<T>;
+  /** PUT; the object's resourceVersion, if present, is the precondition. */
+  replace<T extends KubernetesObject>(resource: ResourceKind, object: T, subresource?: 'status'): Promise<T>;
+  /** JSON merge patch; put `metadata.resourceVersion` into it to make it a compare-and-swap. */
+  patch<T extends KubernetesObject>(
+    resource: ResourceKind,
+    object: ObjectName,
+    mergePatch: object,
+    subresource?: 'status',
+  ): Promise<T>;
+  delete(resource: ResourceKind, object: ObjectName): Promise<void>;
+  /** pods/eviction; refusals by budgets are values. */
+  evict(pod: { name: string; namespace: string; uid?: string }): Promise<EvictionResult>;
+  /**
+   * Lists, then watches until the signal aborts; lists again after every error or end, with a delay. `onChange` gets
+   * every object at first and then each change; `onSynced` is called after the first full list.
+   */
+  watch<T extends KubernetesObject>(resource: ResourceKind, handler: WatchHandler<T>, signal: AbortSignal): void;
+}
+
+export interface WatchHandler<T extends KubernetesObject> {
+  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): void;
+  onSynced?(): void;
+  onError?(error: unknown): void;
+}
+
+const core = (plural: string, kind: string, namespaced: boolean): ResourceKind => ({
+  group: '',
+  version: 'v1',
+  plural,
+  kind,
+  namespaced,
+});
+const rbac = (plural: string, kind: string): ResourceKind => ({
+  group: 'rbac.authorization.k8s.io',
+  version: 'v1',
+  plural,
+  kind,
+  namespaced: false,
+});
+
+/** Kinds that are not of the MachineConfig API. */
+export const KINDS = {
+  node: core('nodes', 'Node', false),
+  pod: core('pods', 'Pod', true),
+  namespace: core('namespaces', 'Namespace', false),
+  event: core('events', 'Event', true),
+  clusterRole: rbac('clusterroles', 'ClusterRole'),
+  clusterRoleBinding: rbac('clusterrolebindings', 'ClusterRoleBinding'),
+  customResourceDefinition: {
+    group: 'apiextensions.k8s.io',
+    version: 'v1',
+    plural: 'customresourcedefinitions',
+    kind: 'CustomResourceDefinition',
+    namespaced: false,
+  },
+} as const satisfies Record<string, ResourceKind>;

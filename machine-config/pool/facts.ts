@@ -1,0 +1,146 @@
+import { DRYDOCK_ANNOTATIONS, type ApiFlavour } from '../api/flavour.js';
+
+export const NODE_STATES = ['Done', 'Working', 'Degraded', 'Unreconcilable'] as const;
+export type NodeState = (typeof NODE_STATES)[number];
+
+/** The last failed update of a node, as the node worker wrote it. */
+export interface NodeFailure {
+  readonly target: string;
+  /** How often in a row the update to `target` failed, 1 or more. */
+  readonly attempts: number;
+  /** ISO 8601. */
+  readonly at: string;
+}
+
+/** All that pool decisions need to know of a Node. */
+export interface NodeFacts {
+  readonly name: string;
+  readonly uid: string;
+  /** ISO 8601. */
+  readonly createdAt: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly deleting: boolean;
+  readonly unschedulable: boolean;
+  /** As the reference system judges it: Ready True, DiskPressure and NetworkUnavailable False; no condition at all is not ready. */
+  readonly ready: boolean;
+  /** The condition that makes it not ready, for sentences; absent when ready. */
+  readonly notReadyBecause?: string;
+  readonly bootId: string;
+  /** Version of the registered node worker; absent: unmanaged. */
+  readonly worker?: string;
+  readonly current?: string;
+  readonly desired?: string;
+  readonly state?: NodeState;
+  readonly reason?: string;
+  readonly applying?: string;
+  /** We cordoned it, for this rendered config. */
+  readonly cordonedFor?: string;
+  readonly failure?: NodeFailure;
+}
+
+/** All that pool decisions need to know of a MachineConfigPool. */
+export interface PoolFacts {
+  readonly name: string;
+  readonly uid: string;
+  readonly paused: boolean;
+  readonly deleting: boolean;
+  /** As written; see resolveMaxUnavailable. */
+  readonly maxUnavailable?: number | string;
+  /** Name of the rendered config that the members shall run; absent until the first render. */
+  readonly target?: string;
+}
+
+/** The part of a Kubernetes Node that facts are read from (a V1Node fits). */
+export interface NodeObject {
+  metadata?: {
+    name?: string;
+    uid?: string;
+    creationTimestamp?: Date | string;
+    deletionTimestamp?: Date | string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+  };
+  spec?: { unschedulable?: boolean };
+  status?: {
+    conditions?: { type: string; status: string }[];
+    nodeInfo?: { bootID?: string };
+  };
+}
+
+function isoTime(value: Date | string | undefined): string {
+  if (value === undefined) return '';
+  return typeof value === 'string' ? value : value.toISOString();
+}
+
+function parseFailure(text: string | undefined): NodeFailure | undefined {
+  if (!text) return undefined;
+  try {
+    const value = JSON.parse(text) as Partial<NodeFailure> | null;
+    if (typeof value?.target !== 'string' || typeof value.attempts !== 'number' || typeof value.at !== 'string') {
+      return undefined;
+    }
+    return { target: value.target, attempts: value.attempts, at: value.at };
+  } catch {
+    return undefined;
+  }
+}
+
+function notReadyBecause(conditions: { type: string; status: string }[] | undefined): string | undefined {
+  const statusOf = (type: string) => conditions?.find((condition) => condition.type === type)?.status;
+  const ready = statusOf('Ready');
+  if (ready !== 'True') return `Ready is ${ready ?? 'not reported'}`;
+  for (const type of ['DiskPressure', 'NetworkUnavailable']) {
+    const status = statusOf(type);
+    if (status !== undefined && status !== 'False') return `${type} is ${status}`;
+  }
+  return undefined;
+}
+
+/** The annotations, without those that are empty: an empty one says no more than an absent one. */
+function annotationsOf(node: NodeObject): Partial<Record<string, string>> {
+  return Object.fromEntries(Object.entries(node.metadata?.annotations ?? {}).filter(([, value]) => value !== ''));
+}
+
+function annotationFacts(node: NodeObject, flavour: ApiFlavour) {
+  const annotations = annotationsOf(node);
+  const state = annotations[flavour.annotations.state];
+  const failure = parseFailure(annotations[DRYDOCK_ANNOTATIONS.failure]);
+  const optional = {
+    worker: annotations[DRYDOCK_ANNOTATIONS.worker],
+    current: annotations[flavour.annotations.currentConfig],
+    desired: annotations[flavour.annotations.desiredConfig],
+    reason: annotations[flavour.annotations.reason],
+    applying: annotations[DRYDOCK_ANNOTATIONS.applying],
+    cordonedFor: annotations[DRYDOCK_ANNOTATIONS.cordonedFor],
+  };
+  return {
+    ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)),
+    ...(isNodeState(state) ? { state } : {}),
+    ...(failure === undefined ? {} : { failure }),
+  };
+}
+
+function readinessFacts(node: NodeObject) {
+  const problem = notReadyBecause(node.status?.conditions);
+  return problem === undefined ? { ready: true } : { ready: false, notReadyBecause: problem };
+}
+
+/** Reads a Node; what is missing or malformed is absent, never an error. */
+export function nodeFacts(node: NodeObject, flavour: ApiFlavour): NodeFacts {
+  const { metadata = {} } = node;
+  return {
+    name: metadata.name ?? '',
+    uid: metadata.uid ?? '',
+    createdAt: isoTime(metadata.creationTimestamp),
+    labels: metadata.labels ?? {},
+    deleting: metadata.deletionTimestamp !== undefined,
+    unschedulable: node.spec?.unschedulable === true,
+    bootId: node.status?.nodeInfo?.bootID ?? '',
+    ...readinessFacts(node),
+    ...annotationFacts(node, flavour),
+  };
+}
+
+function isNodeState(value: string | undefined): value is NodeState {
+  return (NODE_STATES as readonly (string | undefined)[]).includes(value);
+}

@@ -1,0 +1,18 @@
+import { defineConfig } from 'vitest/config';
+
+const project = (name: string, include: string[], extra: object = {}) => ({
+  test: { name, include, pool: 'forks' as const, testTimeout: 30_000, hookTimeout: 60_000, ...extra },
+});
+
+/** One project a kind of test: `npx vitest run --project unit`. */
+export default defineConfig({
+  test: {
+    projects: [
+      project('unit', ['test/unit/**/*.test.ts']),
+      project('workflows', ['test/workflows/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
+      project('replay', ['test/replay/**/*.test.ts'], { testTimeout: 120_000 }),
+      project('cluster', ['test/cluster/**/*.test.ts'], { testTimeout: 180_000, hookTimeout: 180_000 }),
+      project('chaos', ['test/chaos/**/*.test.ts'], { testTimeout: 300_000, hookTimeout: 180_000 }),
+    ],
+  },
+});

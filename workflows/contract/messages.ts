@@ -1,0 +1,40 @@
+import { defineQuery, defineSignal } from '@temporalio/workflow';
+import type { Turn } from '../../machine-config/pool/turn.js';
+import type { UpdateNodeResult, UpdateStep } from './inputs.js';
+
+/** To `pool/<pool>`: something that its render or its rollout depends on has changed. A hint, never the truth. */
+export interface PoolChanged {
+  /** `config`: render again. `nodes`: look whether a rollout has something to do. */
+  readonly what: 'config' | 'nodes';
+}
+export const poolChanged = defineSignal<[PoolChanged]>('poolChanged');
+
+/** To `rollout/<pool>`: take a turn soon. */
+export const wake = defineSignal('wake');
+
+/** To `rollout/<pool>`, by each update as it ends. Idempotent by node and run id. */
+export interface Settled {
+  readonly node: string;
+  readonly runId: string;
+  readonly outcome: UpdateNodeResult['outcome'];
+}
+export const settled = defineSignal<[Settled]>('settled');
+
+/** To `node/<node>`: the pool may want something else of you; ask `assign` again if you have not begun to apply. */
+export const reconsider = defineSignal('reconsider');
+
+export interface RolloutStatus {
+  readonly pool: string;
+  readonly turn: Turn | null;
+  readonly inFlight: readonly string[];
+}
+export const rolloutStatus = defineQuery<RolloutStatus>('rolloutStatus');
+
+export interface NodeUpdateStatus {
+  readonly node: string;
+  readonly target: string;
+  readonly step: UpdateStep;
+  /** One sentence: what it does, or what it waits for. */
+  readonly sentence: string;
+}
+export const nodeUpdateStatus = defineQuery<NodeUpdateStatus>('nodeUpdateStatus');

@@ -1,0 +1,56 @@
+import { CancellationScope } from '@temporalio/workflow';
+import { classify } from './classify.js';
+import type { UpdateNodeInput, UpdateNodeResult } from './contract/inputs.js';
+import { announceEnd, drainSlice, endEarly, endWithoutGrant, endFailed, nodeRun, type NodeRun } from './node-run.js';
+
+/**
+ * The run-book of one node's update. Its id, `node/<node>`, lets only one of them run at a time, whoever asks.
+ * Until `apply` begins, every end leaves the node as it was; from there on the update is finished, come what may.
+ */
+export async function updateNode(input: UpdateNodeInput): Promise<UpdateNodeResult> {
+  const run = nodeRun(input);
+  return announceEnd(run, async () => {
+    try {
+      const grant = await run.takeSlot();
+      if (grant.outcome !== 'granted') return await endWithoutGrant(run, grant);
+      const wanted = await makeReady(run);
+      if (!wanted.go) return await endEarly(run, { outcome: 'superseded', reason: wanted.reason });
+    } catch (error) {
+      return endFailed(run, classify(error));
+    }
+
+    return CancellationScope.nonCancellable(async () => {
+      try {
+        return await change(run);
+      } catch (error) {
+        return endFailed(run, classify(error));
+      }
+    });
+  });
+}
+
+/**
+ * Plans, cordons and drains until the node may be changed, and asks before each further slice of draining, and last
+ * thing before applying, what the pool wants by now: a newer config retargets the update, one reboot instead of two.
+ */
+async function makeReady(run: NodeRun): Promise<{ go: true } | { go: false; reason: string }> {
+  for (;;) {
+    await run.prepare();
+    const emptied = !run.mustDrain() || (await drainSlice(run));
+
+    const grant = await run.askAgain();
+    if (grant.outcome === 'unneeded') return { go: false, reason: `${run.id.node} already runs what the pool wants` };
+    if (grant.outcome === 'refused') return { go: false, reason: grant.sentence };
+    if (grant.changed) continue;
+    if (emptied) return { go: true };
+  }
+}
+
+/** Changes the node: all of it or nothing. */
+async function change(run: NodeRun): Promise<UpdateNodeResult> {
+  const applied = await run.apply();
+  if (applied.reboot) await run.reboot();
+  const confirmed = await run.confirm();
+  await run.uncordon();
+  return { outcome: 'updated', from: run.from(), to: run.target, rebooted: confirmed.rebooted };
+}
