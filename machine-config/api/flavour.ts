@@ -15,6 +15,11 @@ export interface ResourceKind {
   readonly namespaced: boolean;
 }
 
+/** `group/version`, or the version alone for the core group. */
+export function apiVersionOf(resource: Pick<ResourceKind, 'group' | 'version'>): string {
+  return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`;
+}
+
 export interface ApiFlavour {
   readonly name: FlavourName;
   /** Group of MachineConfig and MachineConfigPool, and prefix of annotations and labels. */

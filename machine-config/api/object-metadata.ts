@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { ResourceKind } from './flavour.js';
 import { objectName, timestamp } from './structural.js';
 
 const ownerReference = z.strictObject({
@@ -33,8 +32,3 @@ export const objectMetadataSchema = z.strictObject({
   managedFields: z.array(z.record(z.string(), z.unknown())).exactOptional(),
 });
 export type ObjectMetadata = z.infer<typeof objectMetadataSchema>;
-
-/** `group/version`, or the version alone for the core group. */
-export function apiVersionOf(resource: ResourceKind): string {
-  return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`;
-}
