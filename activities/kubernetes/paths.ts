@@ -1,0 +1,25 @@
+import type { ResourceKind } from '../../machine-config/api/flavour.js';
+
+export type Query = Readonly<Record<string, string | undefined>>;
+
+export interface ResourcePath {
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly subresource?: string | undefined;
+}
+
+/** `/api/v1/nodes/worker-1`, `/apis/GROUP/VERSION/namespaces/NS/PLURAL/NAME/status`. */
+export function resourcePath(resource: ResourceKind, { namespace, name, subresource }: ResourcePath): string {
+  const root = resource.group === '' ? '/api' : `/apis/${resource.group}`;
+  const parts = [resource.version];
+  if (resource.namespaced && namespace !== undefined) parts.push('namespaces', namespace);
+  parts.push(resource.plural);
+  if (name !== undefined) parts.push(name);
+  if (subresource !== undefined) parts.push(subresource);
+  return `${root}/${parts.map(encodeURIComponent).join('/')}`;
+}
+
+export function withQuery(path: string, query: Query): string {
+  const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`;
+}
