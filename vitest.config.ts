@@ -1,7 +1,10 @@
 import { defineConfig } from 'vitest/config';
 
+// A worker must not go on when the run was killed.
+const execArgv = ['--import', new URL('dev/processes/end-with-parent.mjs', import.meta.url).href];
+
 const project = (name: string, include: string[], extra: object = {}) => ({
-  test: { name, include, pool: 'forks' as const, testTimeout: 30_000, hookTimeout: 60_000, ...extra },
+  test: { name, include, pool: 'forks' as const, execArgv, testTimeout: 30_000, hookTimeout: 60_000, ...extra },
 });
 
 /** One project a kind of test: `npx vitest run --project unit`. */
@@ -12,6 +15,7 @@ export default defineConfig({
       project('workflows', ['test/workflows/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
       project('replay', ['test/replay/**/*.test.ts'], { testTimeout: 120_000 }),
       project('cluster', ['test/cluster/**/*.test.ts'], { testTimeout: 180_000, hookTimeout: 180_000 }),
+      project('lab', ['test/lab/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
       project('chaos', ['test/chaos/**/*.test.ts'], { testTimeout: 300_000, hookTimeout: 180_000 }),
     ],
   },
