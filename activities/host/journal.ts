@@ -1,0 +1,38 @@
+import type { EntryOrigin } from './entry.js';
+import type { StoredState } from './state-store.js';
+import type { EnablementLink } from './units.js';
+
+/** How to get back: the state before, of everything that the update touches. Written before anything is touched. */
+export interface UndoRecord {
+  readonly changes: readonly { readonly path: string; readonly before: StoredState }[];
+  /** Links of every unit that is enabled or disabled. */
+  readonly links: Readonly<Record<string, readonly EnablementLink[]>>;
+  /** Present if the update stages others. */
+  readonly kernelArguments?: readonly string[];
+}
+
+/**
+ * The open update of a host. `applying`: the disk may be anything in between, and is brought back before anything else
+ * happens. `applied`: the disk is at `target`; what is left is a reboot, or the word that all is well, which removes the
+ * journal.
+ */
+export interface Journal {
+  readonly version: 1;
+  readonly phase: 'applying' | 'applied';
+  readonly target: string;
+  /** What the node ran when all was last well. */
+  readonly from: string;
+  /** The boot in which it is applied. */
+  readonly bootId: string;
+  readonly needsReboot: boolean;
+  /** ISO 8601. */
+  readonly at: string;
+  readonly filesWritten: number;
+  readonly unitsChanged: number;
+  readonly undo: UndoRecord;
+  /** The update that was applied but not confirmed when this one began; undoing comes back to it. */
+  readonly previous?: Journal;
+}
+
+/** What is managed on a path besides what a config names. */
+export type ChangeOrigin = EntryOrigin | 'enablement' | 'state';
