@@ -26,6 +26,8 @@ export interface NodeRun {
   /** What the node ran before; known after `prepare`. */
   from(): string;
   mustDrain(): boolean;
+  /** Pods that `prepare` counted. */
+  pods(): number;
   /** Runs `cut` as soon as the pool may want something else; at once if that was said before. */
   onReconsider(cut: () => void): void;
   /** Asks for a slot; a grant decides the target. */
@@ -76,6 +78,7 @@ export function nodeRun(input: UpdateNodeInput): NodeRun {
     },
     from: () => plan?.from ?? input.current,
     mustDrain: () => plan?.disruption === 'drain' || plan?.disruption === 'reboot',
+    pods: () => plan?.pods ?? 0,
     onReconsider(nextCut) {
       cut = nextCut;
       if (reconsidered) cut();
@@ -134,7 +137,9 @@ export async function drainSlice(run: NodeRun): Promise<boolean> {
   const result = await cuttable(run, () =>
     run.steps
       .drain(drain.sliceSeconds)
-      .executeWithOptions({ summary: `drain ${node}` }, [{ ...target, sliceSeconds: drain.sliceSeconds }]),
+      .executeWithOptions({ summary: `drain ${node} (${run.pods()} pods)` }, [
+        { ...target, sliceSeconds: drain.sliceSeconds },
+      ]),
   );
   if (result === undefined) return false;
   if (!result.drained) run.progress.at('drain', blockedSentence(node, drain.since, result));
@@ -178,7 +183,8 @@ export async function endWithoutGrant(
   grant: Exclude<Grant, { outcome: 'granted' }>,
 ): Promise<UpdateNodeResult> {
   if (grant.outcome === 'refused') return { outcome: 'superseded', reason: grant.sentence };
-  if (grant.cordonedByUs) await tryRelease(run);
+  // Also where nothing is cordoned: a node that failed on another target than the one it runs is Done by that.
+  await tryRelease(run);
   return { outcome: 'superseded', reason: `${run.id.node} runs ${grant.target} already` };
 }
 

@@ -1,0 +1,92 @@
+import { isDeepStrictEqual } from 'node:util';
+import { apiVersionOf, EMPTY_CONFIG_NAME, type ApiFlavour } from '../../machine-config/api/flavour.js';
+import type { NodeFacts, PoolFacts } from '../../machine-config/pool/facts.js';
+import { KINDS, type KubernetesClient, type KubernetesObject } from '../kubernetes/client.js';
+import { alreadyExists, failedWith } from '../kubernetes/failures.js';
+
+interface ClusterRole extends KubernetesObject {
+  rules?: { apiGroups: string[]; resources: string[]; resourceNames: string[]; verbs: string[] }[];
+}
+
+interface ClusterRoleBinding extends KubernetesObject {
+  roleRef: { apiGroup: string; kind: string; name: string };
+  subjects?: { apiGroup: string; kind: string; name: string }[];
+}
+
+const RBAC_GROUP = 'rbac.authorization.k8s.io';
+
+/**
+ * Lets the members of a pool, and nobody else, read the rendered configs that they run or are to run, by name. A worker
+ * that is stolen from one pool cannot read what another pool is configured with.
+ */
+export async function syncNodeAccess(
+  client: KubernetesClient,
+  flavour: ApiFlavour,
+  pool: PoolFacts,
+  members: readonly NodeFacts[],
+): Promise<void> {
+  const name = `drydock:pool:${pool.name}`;
+  const managed = members.filter((member) => member.worker !== undefined);
+  const configs = new Set([pool.target, ...managed.flatMap(({ current, desired }) => [current, desired])]);
+  const readable = [...configs].filter((config) => config !== undefined && config !== EMPTY_CONFIG_NAME) as string[];
+  const role: ClusterRole = {
+    apiVersion: `${RBAC_GROUP}/v1`,
+    kind: 'ClusterRole',
+    metadata: { name, ...ownedBy(flavour, pool) },
+    rules:
+      readable.length === 0
+        ? []
+        : [
+            {
+              apiGroups: [flavour.group],
+              resources: [flavour.machineConfig.plural],
+              resourceNames: readable.sort(),
+              verbs: ['get'],
+            },
+          ],
+  };
+  const binding: ClusterRoleBinding = {
+    apiVersion: `${RBAC_GROUP}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name, ...ownedBy(flavour, pool) },
+    roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name },
+    subjects: members
+      .map((member) => ({ apiGroup: RBAC_GROUP, kind: 'User', name: `system:node:${member.name}` }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1)),
+  };
+  await ensure(client, KINDS.clusterRole, role, (found) => isDeepStrictEqual(found.rules ?? [], role.rules));
+  await ensure(client, KINDS.clusterRoleBinding, binding, (found) =>
+    isDeepStrictEqual(found.subjects ?? [], binding.subjects),
+  );
+}
+
+function ownedBy(flavour: ApiFlavour, pool: PoolFacts): Pick<KubernetesObject['metadata'], 'ownerReferences'> {
+  const { machineConfigPool } = flavour;
+  return {
+    ownerReferences: [
+      { apiVersion: apiVersionOf(flavour), kind: machineConfigPool.kind, name: pool.name, uid: pool.uid },
+    ],
+  };
+}
+
+async function ensure<T extends KubernetesObject>(
+  client: KubernetesClient,
+  kind: (typeof KINDS)['clusterRole' | 'clusterRoleBinding'],
+  wanted: T,
+  isAsWanted: (found: T) => boolean,
+): Promise<void> {
+  const { name } = wanted.metadata;
+  try {
+    const found = await client.get<T>(kind, { name });
+    if (isAsWanted(found)) return;
+    await client.replace(kind, { ...found, ...wanted, metadata: { ...found.metadata, ...wanted.metadata } });
+  } catch (error) {
+    if (!failedWith(error, 'NotFound')) throw error;
+    try {
+      await client.create(kind, wanted);
+    } catch (createError) {
+      // Another control worker was faster; the next look compares.
+      if (!alreadyExists(createError)) throw createError;
+    }
+  }
+}

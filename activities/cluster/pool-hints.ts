@@ -1,0 +1,71 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ApiFlavour } from '../../machine-config/api/flavour.js';
+import { matchesSelector } from '../../machine-config/api/label-selector.js';
+import { nodeFacts } from '../../machine-config/pool/facts.js';
+import { poolOf } from '../../machine-config/pool/membership.js';
+import type { PoolChanged } from '../../workflows/contract/messages.js';
+import type { CacheChange } from '../kubernetes/watch-cache.js';
+import type { MachineConfigResource, NodeResource, PoolResource } from './control-dependencies.js';
+import { poolSelectors } from './pool-view.js';
+
+/** A pool and what about it has changed. */
+export interface Hint {
+  readonly pool: string;
+  readonly what: PoolChanged['what'];
+}
+
+/**
+ * The pools for which a change of a Node matters: those it was and is in. Heartbeats, images and the like do not count,
+ * only what pool decisions are made of.
+ */
+export function hintsOfNode(
+  change: CacheChange<NodeResource>,
+  pools: readonly PoolResource[],
+  flavour: ApiFlavour,
+): Hint[] {
+  const seen = [change.before, change.type === 'DELETED' ? undefined : change.object].map(
+    (node) => node && nodeFacts(node, flavour),
+  );
+  if (isDeepStrictEqual(seen[0], seen[1])) return [];
+  const selectors = poolSelectors(pools);
+  const names = new Set<string>();
+  for (const node of [...seen, nodeFacts(change.object, flavour)]) {
+    const membership = node && poolOf(node, selectors);
+    if (membership?.kind === 'pool') names.add(membership.pool);
+  }
+  return [...names].map((pool) => ({ pool, what: 'nodes' }));
+}
+
+/** A changed spec is rendered and rolled out anew; our own writes of status and target only need a look at the nodes. */
+export function hintsOfPool(change: CacheChange<PoolResource>): Hint[] {
+  const pool = change.object.metadata.name;
+  const { before, object, type } = change;
+  if (before === undefined || type === 'DELETED') return [{ pool, what: 'config' }];
+  if (isDeepStrictEqual(before.spec, object.spec) && !object.metadata.deletionTimestamp) return [];
+  const wishes = ({ spec }: PoolResource) => ({ ...spec, configuration: undefined });
+  return [{ pool, what: isDeepStrictEqual(wishes(before), wishes(object)) ? 'nodes' : 'config' }];
+}
+
+/**
+ * The pools that select a MachineConfig by its labels of before or now. A rendered config is watched for the pool that
+ * owns it, so that one that was changed or deleted is made good.
+ */
+export function hintsOfMachineConfig(
+  change: CacheChange<MachineConfigResource>,
+  pools: readonly PoolResource[],
+): Hint[] {
+  const { before, object, type } = change;
+  if (before !== undefined && type !== 'DELETED' && isDeepStrictEqual(meaning(before), meaning(object))) return [];
+  const owner = object.metadata.ownerReferences?.find(
+    ({ kind, controller }) => kind === 'MachineConfigPool' && controller,
+  );
+  if (owner !== undefined) return before === undefined ? [] : [{ pool: owner.name, what: 'config' }];
+  const labels = [before?.metadata.labels, object.metadata.labels].map((each) => each ?? {});
+  return pools
+    .filter(({ spec }) => labels.some((each) => matchesSelector(spec.machineConfigSelector, each)))
+    .map(({ metadata }) => ({ pool: metadata.name, what: 'config' }));
+}
+
+function meaning({ metadata, spec }: MachineConfigResource): unknown {
+  return { labels: metadata.labels, annotations: metadata.annotations, spec };
+}

@@ -1,0 +1,152 @@
+import { ApplicationFailure } from '@temporalio/common';
+import { managePoolId, renderPoolId, rollOutPoolId, updateNodeId } from '../../workflows/contract/ids.js';
+import { Gate } from '../support/gate.js';
+import type { SimulatedNode } from '../support/simulated-node.js';
+import { until, type WorkflowLab } from '../support/workflow-lab.js';
+
+/** Workflow executions whose histories belong to a scenario; without a run id, the latest run. */
+export interface Recorded {
+  readonly workflowId: string;
+  readonly runId?: string;
+}
+
+export interface Scenario {
+  /** Also the name of its folder under histories/. */
+  readonly name: string;
+  /** Tuning of the pools' workflows. */
+  readonly maxEvents?: number;
+  /** Plays it in a pool of that name, to the end of everything that it records. */
+  play(lab: WorkflowLab, pool: string): Promise<readonly Recorded[]>;
+}
+
+const CART = [{ pod: 'shop/cart-1', why: 'PDB shop/cart allows 0 disruptions' }];
+
+async function firstOf(lab: WorkflowLab, pool: string, count = 1): Promise<[SimulatedNode, ...SimulatedNode[]]> {
+  const { nodes } = await lab.addSettledPool(pool, count);
+  return nodes as [SimulatedNode, ...SimulatedNode[]];
+}
+
+async function ended(lab: WorkflowLab, workflowId: string, runId?: string): Promise<void> {
+  const handle = lab.environment.client.workflow.getHandle(workflowId, runId);
+  await until(`${workflowId} ended`, async () => (await handle.describe()).status.name !== 'RUNNING');
+}
+
+/** Its latest run is over and no other one follows, since every node runs the target. */
+async function rolledOut(lab: WorkflowLab, pool: string, nodes: readonly SimulatedNode[]): Promise<void> {
+  await lab.untilUpdated(pool, nodes);
+  await ended(lab, rollOutPoolId(pool));
+}
+
+export const SCENARIOS: readonly Scenario[] = [
+  {
+    name: 'plain',
+    async play(lab, pool) {
+      const nodes = await firstOf(lab, pool, 2);
+      await lab.revise(pool, 'second');
+      await rolledOut(lab, pool, nodes);
+      return [managePoolId(pool), renderPoolId(pool), rollOutPoolId(pool), updateNodeId(nodes[0].name)].map(
+        (workflowId) => ({ workflowId }),
+      );
+    },
+  },
+  {
+    name: 'cancelled-in-drain',
+    async play(lab, pool) {
+      const [node] = await firstOf(lab, pool);
+      node.blockers = CART;
+      await lab.revise(pool, 'second');
+      await until('it drains', () => node.steps.includes('drain'));
+      const update = await lab.update(node.name).describe();
+      const rollout = await lab.rollout(pool).describe();
+      await lab.rollout(pool).cancel();
+      await ended(lab, update.workflowId, update.runId);
+      await ended(lab, rollout.workflowId, rollout.runId);
+      node.blockers = [];
+      return [update, rollout];
+    },
+  },
+  {
+    name: 'retargeted-before-apply',
+    async play(lab, pool) {
+      const [node] = await firstOf(lab, pool);
+      node.blockers = CART;
+      await lab.revise(pool, 'second');
+      await until('it drains', () => node.steps.includes('drain'));
+      const third = await lab.revise(pool, 'third');
+      await until('it is retargeted', () => node.facts.desired === third);
+      node.blockers = [];
+      await rolledOut(lab, pool, [node]);
+      return [{ workflowId: updateNodeId(node.name) }, { workflowId: rollOutPoolId(pool) }];
+    },
+  },
+  {
+    name: 'lost-in-apply',
+    async play(lab, pool) {
+      const [node] = await firstOf(lab, pool);
+      const frozen = new Gate();
+      let attempts = 0;
+      node.before = (step) => {
+        if (step !== 'apply') return undefined;
+        attempts += 1;
+        return attempts === 1 ? frozen.wait() : undefined;
+      };
+      await lab.revise(pool, 'second');
+      await rolledOut(lab, pool, [node]);
+      frozen.open();
+      return [{ workflowId: updateNodeId(node.name) }];
+    },
+  },
+  {
+    name: 'lost-in-reboot',
+    async play(lab, pool) {
+      const [node] = await firstOf(lab, pool);
+      const away = () => {
+        throw ApplicationFailure.create({ message: 'it is not back', type: 'NotRebootedYet', nextRetryDelay: 100 });
+      };
+      node.before = (step) => (step === 'confirm' ? away() : undefined);
+      await lab.revise(pool, 'second');
+      await until('it reboots', () => node.steps.includes('confirm'));
+      const lost = await lab.update(node.name).describe();
+      await ended(lab, lost.workflowId, lost.runId);
+      node.before = () => undefined;
+      await rolledOut(lab, pool, [node]);
+      return [lost, { workflowId: updateNodeId(node.name) }];
+    },
+  },
+  {
+    name: 'continued-as-new',
+    maxEvents: 60,
+    async play(lab, pool) {
+      const nodes = await firstOf(lab, pool, 4);
+      const [slow] = nodes;
+      slow.blockers = CART;
+      await lab.cluster.patch(lab.pools, { name: pool }, { spec: { maxUnavailable: 2 } });
+      await lab.revise(pool, 'second');
+      await until('the slow one drains', () => slow.steps.includes('drain'));
+      const first = await lab.rollout(pool).describe();
+      await until('it continued', async () => (await lab.rollout(pool).describe()).runId !== first.runId);
+      slow.blockers = [];
+      await rolledOut(lab, pool, nodes);
+      return [first, { workflowId: rollOutPoolId(pool) }, { workflowId: updateNodeId(slow.name) }];
+    },
+  },
+  {
+    name: 'failed-and-retried',
+    async play(lab, pool) {
+      const [node] = await firstOf(lab, pool);
+      node.before = async (step, input) => {
+        if (step === 'apply' && 'target' in input) {
+          throw await node.degrade('ApplyFailed', 'no room for /etc/motd', String(input.target));
+        }
+      };
+      await lab.revise(pool, 'second');
+      await until('it fails', () => node.facts.state === 'Degraded');
+      const failed = await lab.update(node.name).describe();
+      await ended(lab, failed.workflowId, failed.runId);
+      node.before = () => undefined;
+      await lab.revise(pool, 'third');
+      await rolledOut(lab, pool, [node]);
+      return [failed, { workflowId: updateNodeId(node.name) }, { workflowId: rollOutPoolId(pool) }];
+    },
+  },
+];

@@ -1,0 +1,142 @@
+import { WorkflowNotFoundError, type Client } from '@temporalio/client';
+import { Worker, type NativeConnection, type WorkerOptions } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import type {
+  MachineConfigResource,
+  NodeResource,
+  PoolResource,
+  RunningUpdates,
+} from '../activities/cluster/control-dependencies.js';
+import { createControlActivities } from '../activities/cluster/create-control-activities.js';
+import { hintsOfMachineConfig, hintsOfNode, hintsOfPool } from '../activities/cluster/pool-hints.js';
+import { CLUSTER_MEMO } from '../activities/cluster/signal-pool.js';
+import { KINDS, type KubernetesClient, type KubernetesObject } from '../activities/kubernetes/client.js';
+import { WatchCache } from '../activities/kubernetes/watch-cache.js';
+import type { ApiFlavour, ResourceKind } from '../machine-config/api/flavour.js';
+import { CONTROL_TASK_QUEUE, updateNodeId } from '../workflows/contract/ids.js';
+import type { PoolTuning } from '../workflows/contract/inputs.js';
+import { PoolSignaller } from './pool-signaller.js';
+
+/**
+ * Every control worker starts and tells every pool's workflow this often. This, not a timer inside Temporal, is what
+ * sets things going again after Temporal lost its data.
+ */
+const REPEAT_MILLISECONDS = 5 * 60_000;
+
+export interface ControlWorkerOptions {
+  readonly kubernetes: KubernetesClient;
+  readonly flavour: ApiFlavour;
+  /** For the workflows and activities. */
+  readonly connection: NativeConnection;
+  /** For signals and describe, on the same namespace. */
+  readonly temporal: Client;
+  readonly workflows: Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath'>;
+  readonly tuning: PoolTuning;
+  readonly logger: Logger;
+  /** Shows every change to the watches this much later; for tests of lagging watches. */
+  readonly watchDelayMs?: number;
+}
+
+export interface ControlWorker {
+  /** Resolves when the worker has stopped; rejects when it failed. */
+  readonly finished: Promise<void>;
+  stop(): void;
+}
+
+/**
+ * Starts the watches, the signals and the worker for workflows and cluster activities. Resolves once the watches have
+ * seen everything and the worker polls.
+ *
+ * @throws when another cluster's workflows use the same Temporal namespace.
+ */
+export async function startControlWorker(options: ControlWorkerOptions): Promise<ControlWorker> {
+  const { kubernetes, flavour, connection, temporal, tuning, logger } = options;
+  const cluster = await readClusterUid(kubernetes);
+  await refuseBesideOtherCluster(temporal, cluster);
+
+  const watching = new AbortController();
+  const cache = <T extends KubernetesObject>(resource: ResourceKind) =>
+    new WatchCache<T>(kubernetes, resource, {
+      signal: watching.signal,
+      delayMs: options.watchDelayMs ?? 0,
+      onError: (err) => logger.warn({ err, watch: resource.plural }, 'A watch broke and is begun again'),
+    });
+  const nodes = cache<NodeResource>(KINDS.node);
+  const pools = cache<PoolResource>(flavour.machineConfigPool);
+  const machineConfigs = cache<MachineConfigResource>(flavour.machineConfig);
+
+  try {
+    await Promise.all([nodes.synced(), pools.synced(), machineConfigs.synced()]);
+    const worker = await Worker.create({
+      connection,
+      namespace: temporal.options.namespace,
+      taskQueue: CONTROL_TASK_QUEUE,
+      ...options.workflows,
+      activities: createControlActivities({
+        client: kubernetes,
+        flavour,
+        cluster,
+        nodes,
+        pools,
+        updates: runningUpdates(temporal),
+        now: Date.now,
+      }),
+      shutdownGraceTime: '20s',
+    });
+    const signaller = new PoolSignaller({ client: temporal, cluster, tuning, logger });
+    const everyPool = () =>
+      signaller.hint(pools.list().map(({ metadata }) => ({ pool: metadata.name, what: 'config' as const })));
+    nodes.onChange((change) => signaller.hint(hintsOfNode(change, pools.list(), flavour)));
+    pools.onChange((change) => signaller.hint(hintsOfPool(change)));
+    machineConfigs.onChange((change) => signaller.hint(hintsOfMachineConfig(change, pools.list())));
+    everyPool();
+    const repeat = setInterval(everyPool, REPEAT_MILLISECONDS);
+    const finished = worker.run().finally(() => {
+      clearInterval(repeat);
+      signaller.stop();
+      watching.abort();
+    });
+    return {
+      finished,
+      stop: () => {
+        if (worker.getState() === 'RUNNING') worker.shutdown();
+      },
+    };
+  } catch (error) {
+    watching.abort();
+    throw error;
+  }
+}
+
+async function readClusterUid(kubernetes: KubernetesClient): Promise<string> {
+  const { metadata } = await kubernetes.get(KINDS.namespace, { name: 'kube-system' });
+  if (metadata.uid === undefined)
+    throw new Error('The namespace kube-system has no uid: is this a Kubernetes API server?');
+  return metadata.uid;
+}
+
+async function refuseBesideOtherCluster(temporal: Client, cluster: string): Promise<void> {
+  const query = 'WorkflowType = "managePool" AND ExecutionStatus = "Running"';
+  for await (const { workflowId, memo } of temporal.workflow.list({ query })) {
+    const theirs = memo?.[CLUSTER_MEMO];
+    if (theirs === undefined || theirs === cluster) continue;
+    throw new Error(
+      `The Temporal namespace ${temporal.options.namespace} is used by the Kubernetes cluster ${JSON.stringify(theirs)} ` +
+        `(workflow ${workflowId}), this is ${cluster}: give each cluster a namespace of its own`,
+    );
+  }
+}
+
+function runningUpdates(temporal: Client): RunningUpdates {
+  return {
+    async isRunning(node, runId) {
+      const handle = temporal.workflow.getHandle(updateNodeId(node), runId === '' ? undefined : runId);
+      try {
+        return (await handle.describe()).status.name === 'RUNNING';
+      } catch (error) {
+        if (error instanceof WorkflowNotFoundError) return false;
+        throw error;
+      }
+    },
+  };
+}
