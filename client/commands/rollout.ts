@@ -1,0 +1,125 @@
+import { getPool, rolloutReports, startRollout, type RolloutReport } from '../rollouts.js';
+import type { ExitName } from '../exit-codes.js';
+import type { Session } from '../session.js';
+import { renderTable, shortConfig, type Column } from '../table.js';
+import type { Colour } from '../terminal.js';
+import { watchRollout, type RolloutChange, type WatchEnd } from '../watch-rollout.js';
+
+export async function rolloutStart(session: Session, pool: string): Promise<ExitName> {
+  const cluster = await session.cluster();
+  await getPool(cluster, pool);
+  const started = await startRollout(cluster, await session.engine(), pool);
+  session.print(started, () => `${pool}: asked ${started.workflowId} to render and roll out`);
+  if (started.paused) session.note(`${pool} is paused: no node update starts before drydock pool resume ${pool}`);
+  return 'ok';
+}
+
+export async function rolloutStatus(session: Session, pool?: string): Promise<ExitName> {
+  const cluster = await session.cluster();
+  const reports = await rolloutReports(cluster, await session.engineIfReachable(), pool);
+  session.print({ pools: reports }, () => {
+    if (reports.length === 0) return 'No pools: run drydock install.';
+    const table = renderTable(statusColumns(session.format === 'wide'), reports, session.paint);
+    const details = reports.flatMap((report) => detailLines(report));
+    return details.length === 0 ? table : `${table}\n\n${details.join('\n')}`;
+  });
+  return 'ok';
+}
+
+const yesNo = (value: boolean): string => (value ? 'True' : 'False');
+
+function statusColumns(wide: boolean): Column<RolloutReport>[] {
+  const config = wide ? (name: string | null): string => name ?? '' : shortConfig;
+  return [
+    { title: 'POOL', value: ({ name }) => name },
+    { title: 'CONFIG', value: ({ target }) => config(target) },
+    {
+      title: 'UPDATED',
+      value: ({ updated }) => yesNo(updated),
+      colour: ({ updated }) => (updated ? 'green' : undefined),
+    },
+    { title: 'UPDATING', value: ({ updating }) => yesNo(updating) },
+    {
+      title: 'DEGRADED',
+      value: ({ degraded }) => yesNo(degraded),
+      colour: ({ degraded }) => (degraded ? 'red' : undefined),
+    },
+    { title: 'PAUSED', value: ({ paused }) => yesNo(paused), colour: ({ paused }) => (paused ? 'yellow' : undefined) },
+    { title: 'MACHINES', value: ({ machineCount }) => String(machineCount) },
+    { title: 'READY', value: ({ readyMachineCount }) => String(readyMachineCount) },
+    { title: 'DONE', value: ({ updatedMachineCount }) => String(updatedMachineCount) },
+    { title: 'FAILED', value: ({ degradedMachineCount }) => String(degradedMachineCount) },
+    { title: 'MAXUNAVAILABLE', value: ({ maxUnavailable }) => String(maxUnavailable) },
+    { title: 'ROLLOUT', value: ({ engine }) => ROLLOUT_WORDS[engine.rollout] },
+  ];
+}
+
+const ROLLOUT_WORDS = { running: 'running', notRunning: '', unknown: 'unknown' } as const;
+
+/** At most this many nodes by name in one line. */
+const NAMED_NODES = 30;
+
+function detailLines({ name, engine, message, observed, updates = [] }: RolloutReport): string[] {
+  const lines: string[] = [];
+  if (message !== '') lines.push(message);
+  if (!observed) lines.push('the status is older than the spec: is the control worker running?');
+  const waiting = engine.status?.turn?.waiting?.sentence;
+  if (waiting !== undefined) lines.push(`waiting: ${waiting}`);
+  const inFlight = engine.status?.inFlight ?? [];
+  if (inFlight.length > 0)
+    lines.push(`in work: ${inFlight.slice(0, NAMED_NODES).join(', ')}${moreThan(inFlight.length)}`);
+  for (const update of updates) lines.push(`${update.node}: ${update.step}: ${update.sentence}`);
+  if (engine.manager === 'notRunning') lines.push('nothing looks after it in Temporal: is the control worker running?');
+  if (engine.problem !== undefined) lines.push(engine.problem);
+  return lines.map((line) => `${name}: ${line}`);
+}
+
+function moreThan(count: number): string {
+  return count > NAMED_NODES ? ` and ${count - NAMED_NODES} more` : '';
+}
+
+const ENDS: Record<WatchEnd, ExitName> = {
+  updated: 'ok',
+  degraded: 'degraded',
+  deleted: 'refused',
+  timedOut: 'timedOut',
+  interrupted: 'interrupted',
+};
+
+export async function rolloutWatch(
+  session: Session,
+  pool: string,
+  { timeoutSeconds }: { timeoutSeconds?: number | undefined },
+): Promise<ExitName> {
+  const { world } = session;
+  const signal = world.interruption();
+  const cluster = await session.cluster();
+  await getPool(cluster, pool);
+  const end = await watchRollout({
+    cluster,
+    engine: session.engineIfReachable(),
+    pool,
+    signal,
+    timeoutSeconds,
+    now: () => world.now(),
+    onChange: (change) =>
+      session.line(session.format === 'json' ? JSON.stringify(change) : changeLine(session, change)),
+  });
+  if (end === 'deleted') session.note(`drydock: MachineConfigPool ${pool} was deleted`);
+  if (end === 'timedOut') session.note(`drydock: pool ${pool} was not Updated within ${timeoutSeconds ?? 0} s`);
+  return ENDS[end];
+}
+
+function changeLine({ paint }: Session, change: RolloutChange): string {
+  const time = change.at.slice(11, 19);
+  const name = change.kind === 'pool' || change.kind === 'node' ? change.name : `${change.name} (${change.kind})`;
+  const colour = colourOf(change);
+  const sentence = colour === undefined ? change.sentence : paint(colour, change.sentence);
+  return `${paint('dim', time)}  ${paint('bold', name)}  ${sentence}`;
+}
+
+function colourOf({ kind, pool, node }: RolloutChange): Colour | undefined {
+  if (kind === 'problem' || pool?.degraded === true || node?.state === 'Degraded') return 'red';
+  if (kind === 'waiting' || node?.state === 'Working') return 'yellow';
+  return pool?.updated === true || node?.state === 'Done' ? 'green' : undefined;
+}

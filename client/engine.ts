@@ -1,0 +1,35 @@
+import type { ManagePoolInput } from '../workflows/contract/inputs.js';
+import type { NodeUpdateStatus, RolloutStatus } from '../workflows/contract/messages.js';
+
+/** Whether a workflow runs, as far as Temporal let us know. */
+export type RunState = 'running' | 'notRunning' | 'unknown';
+
+/** What Temporal knows of a pool. */
+export interface EngineView {
+  /** `pool/<pool>`, which watches over the pool. */
+  readonly manager: RunState;
+  /** `rollout/<pool>`. */
+  readonly rollout: RunState;
+  /** ISO 8601, of the present run of the rollout. */
+  readonly startedAt?: string;
+  /** What the running rollout says of itself; absent when no worker answered. */
+  readonly status?: RolloutStatus;
+  /** One sentence: why something of this is not known. */
+  readonly problem?: string;
+}
+
+/** The part of Temporal that the commands use. */
+export interface Engine {
+  /** Has the pool rendered and rolled out; starts its manager if it is not running. Rejects with a CommandError. */
+  startPool(input: ManagePoolInput): Promise<void>;
+  /** Never rejects: what is not known is said in `problem`. Each question waits 5 seconds at most. */
+  view(pool: string): Promise<EngineView>;
+  /** What the running updates of these nodes say; a node that does not answer is left out. */
+  nodeUpdates(nodes: readonly string[]): Promise<NodeUpdateStatus[]>;
+  close(): Promise<void>;
+}
+
+/** The view where Temporal was not reached at all. */
+export function unreachableView(problem: string): EngineView {
+  return { manager: 'unknown', rollout: 'unknown', problem };
+}

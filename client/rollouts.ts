@@ -1,0 +1,112 @@
+import { KINDS, type KubernetesClient } from '../activities/kubernetes/client.js';
+import { failedWith } from '../activities/kubernetes/failures.js';
+import type { ApiFlavour } from '../machine-config/api/flavour.js';
+import type { MachineConfigPool } from '../machine-config/api/machine-config-pool.js';
+import { managePoolId } from '../workflows/contract/ids.js';
+import { DEFAULT_TUNING, type PoolTuning } from '../workflows/contract/inputs.js';
+import type { NodeUpdateStatus } from '../workflows/contract/messages.js';
+import { CommandError } from './command-error.js';
+import type { Engine, EngineView } from './engine.js';
+import { reportPool, type PoolReport } from './pool-report.js';
+
+/** A cluster with Drydock, for commands and scripts. */
+export interface DrydockCluster {
+  readonly kubernetes: KubernetesClient;
+  readonly flavour: ApiFlavour;
+}
+
+export interface StartedRollout {
+  readonly pool: string;
+  readonly workflowId: string;
+  /** True: it is rendered, and nothing rolls out until the pool is resumed. */
+  readonly paused: boolean;
+}
+
+/** What Kubernetes and Temporal know of a pool, side by side. */
+export interface RolloutReport extends PoolReport {
+  readonly engine: EngineView;
+  /** What the running updates say; asked for single pools only. */
+  readonly updates?: readonly NodeUpdateStatus[];
+}
+
+/** How many running updates are asked what they do. */
+const MOST_UPDATES = 30;
+
+/** Reads a pool; rejects with a CommandError that names the pools there are. */
+export async function getPool({ kubernetes, flavour }: DrydockCluster, name: string): Promise<MachineConfigPool> {
+  try {
+    return await kubernetes.get<MachineConfigPool>(flavour.machineConfigPool, { name });
+  } catch (error) {
+    if (!failedWith(error, 'NotFound')) throw error;
+    throw await noSuchPool({ kubernetes, flavour }, name, error);
+  }
+}
+
+async function noSuchPool(cluster: DrydockCluster, name: string, cause: unknown): Promise<CommandError> {
+  const { kubernetes, flavour } = cluster;
+  const { plural, group } = flavour.machineConfigPool;
+  try {
+    const names = (await kubernetes.list(flavour.machineConfigPool)).map(({ metadata }) => metadata.name).sort();
+    const there = names.length === 0 ? 'there is none; run drydock install' : `there are ${names.join(', ')}`;
+    return new CommandError('refused', `MachineConfigPool ${name} not found: ${there}`, { cause });
+  } catch (error) {
+    if (!failedWith(error, 'NotFound')) throw error;
+    const message = `the cluster does not know ${plural}.${group}: run drydock install, or set --flavour`;
+    return new CommandError('refused', message, { cause });
+  }
+}
+
+/**
+ * Asks the engine to render the pool and to roll out what is new. A hint: pause, windows and maxUnavailable hold as
+ * always. Rejects with a CommandError when the pool is not there or Temporal refuses.
+ */
+export async function startRollout(
+  cluster: DrydockCluster,
+  engine: Engine,
+  name: string,
+  tuning: PoolTuning = DEFAULT_TUNING,
+): Promise<StartedRollout> {
+  const pool = await getPool(cluster, name);
+  const { metadata } = await cluster.kubernetes.get(KINDS.namespace, { name: 'kube-system' });
+  await engine.startPool({ cluster: metadata.uid ?? '', pool: name, tuning });
+  return { pool: name, workflowId: managePoolId(name), paused: pool.spec.paused === true };
+}
+
+/** Sets spec.paused. Paused, nothing new starts; running node updates finish. Doing it twice changes nothing. */
+export async function setPaused(cluster: DrydockCluster, name: string, paused: boolean): Promise<PoolReport> {
+  const { kubernetes, flavour } = cluster;
+  try {
+    const patch = { spec: { paused } };
+    return reportPool(await kubernetes.patch<MachineConfigPool>(flavour.machineConfigPool, { name }, patch));
+  } catch (error) {
+    if (!failedWith(error, 'NotFound')) throw error;
+    throw await noSuchPool(cluster, name, error);
+  }
+}
+
+/** All pools by name, or the one that is named; what Temporal does not tell is in `engine.problem`. */
+export async function rolloutReports(cluster: DrydockCluster, engine: Engine, name?: string): Promise<RolloutReport[]> {
+  if (name !== undefined) {
+    const pool = reportPool(await getPool(cluster, name));
+    const view = await engine.view(name);
+    const updates = await engine.nodeUpdates((view.status?.inFlight ?? []).slice(0, MOST_UPDATES));
+    return [{ ...pool, engine: view, updates }];
+  }
+  const pools = await listPools(cluster);
+  return Promise.all(
+    pools.map(async (pool) => ({ ...reportPool(pool), engine: await engine.view(pool.metadata.name) })),
+  );
+}
+
+/** All pools, by name. Rejects with a CommandError where the API is not installed. */
+export async function listPools({ kubernetes, flavour }: DrydockCluster): Promise<MachineConfigPool[]> {
+  try {
+    const pools = await kubernetes.list<MachineConfigPool>(flavour.machineConfigPool);
+    return pools.sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+  } catch (error) {
+    if (!failedWith(error, 'NotFound')) throw error;
+    const { plural, group } = flavour.machineConfigPool;
+    const message = `the cluster does not know ${plural}.${group}: run drydock install, or set --flavour`;
+    throw new CommandError('refused', message, { cause: error });
+  }
+}
