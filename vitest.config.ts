@@ -12,11 +12,17 @@ export default defineConfig({
   test: {
     projects: [
       project('unit', ['test/unit/**/*.test.ts']),
-      project('workflows', ['test/workflows/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
+      project('workflows', ['test/workflows/**/*.test.ts'], { testTimeout: 240_000, hookTimeout: 120_000 }),
       project('replay', ['test/replay/**/*.test.ts'], { testTimeout: 120_000 }),
       project('cluster', ['test/cluster/**/*.test.ts'], { testTimeout: 180_000, hookTimeout: 180_000 }),
       project('lab', ['test/lab/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
-      project('chaos', ['test/chaos/**/*.test.ts'], { testTimeout: 300_000, hookTimeout: 180_000 }),
+      // Mostly waiting, each file with a lab of its own: two at once, after all others.
+      project('chaos', ['test/chaos/**/*.test.ts'], {
+        testTimeout: 300_000,
+        hookTimeout: 180_000,
+        maxWorkers: 2,
+        sequence: { groupOrder: 1 },
+      }),
     ],
   },
 });

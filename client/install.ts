@@ -6,7 +6,7 @@ import { findForeignOperator } from './install/foreign-operator.js';
 import type { InstallAction, InstalledObject, InstallResult } from './install/report.js';
 import { clusterConfiguration, emptyConfig, builtInPool, BUILT_IN_ROLES, rolesOf } from './install/objects.js';
 
-export type { InstallAction, InstalledObject, InstallResult } from './install/report.js';
+export type { InstallResult } from './install/report.js';
 
 export interface InstallInput {
   readonly client: KubernetesClient;

@@ -1,6 +1,6 @@
+import { poolSelectors } from '../activities/cluster/pool-view.js';
 import { KINDS, type KubernetesObject } from '../activities/kubernetes/client.js';
 import type { ApiFlavour } from '../machine-config/api/flavour.js';
-import type { MachineConfigPool } from '../machine-config/api/machine-config-pool.js';
 import { nodeFacts, type NodeFacts, type NodeObject } from '../machine-config/pool/facts.js';
 import { poolOf, type PoolSelector } from '../machine-config/pool/membership.js';
 import { listPools, type DrydockCluster } from './rollouts.js';
@@ -22,10 +22,6 @@ export interface NodeReport {
   readonly worker: string | null;
   readonly createdAt: string;
   readonly reason: string;
-}
-
-export function selectorsOf(pools: readonly MachineConfigPool[]): PoolSelector[] {
-  return pools.map(({ metadata, spec }) => ({ name: metadata.name, nodeSelector: spec.nodeSelector }));
 }
 
 export function reportNode(node: NodeObject, pools: readonly PoolSelector[], flavour: ApiFlavour): NodeReport {
@@ -53,7 +49,7 @@ function reasonOf({ reason, notReadyBecause }: NodeFacts): string {
 /** All nodes, or those of one pool, by pool and name. */
 export async function nodeReports(cluster: DrydockCluster, pool?: string): Promise<NodeReport[]> {
   const [nodes, pools] = await Promise.all([cluster.kubernetes.list<NodeWithFacts>(KINDS.node), listPools(cluster)]);
-  const selectors = selectorsOf(pools);
+  const selectors = poolSelectors(pools);
   const reports = nodes.map((node) => reportNode(node, selectors, cluster.flavour));
   return reports.filter((report) => pool === undefined || report.pool === pool).sort(byPoolAndName);
 }

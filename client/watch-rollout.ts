@@ -5,7 +5,8 @@ import { WatchCache } from '../activities/kubernetes/watch-cache.js';
 import type { MachineConfigPool } from '../machine-config/api/machine-config-pool.js';
 import { lineOf } from './command-error.js';
 import type { Engine } from './engine.js';
-import { reportNode, selectorsOf, type NodeReport, type NodeWithFacts } from './node-report.js';
+import { poolSelectors } from '../activities/cluster/pool-view.js';
+import { reportNode, type NodeReport, type NodeWithFacts } from './node-report.js';
 import { isFullyUpdated, reportPool, type PoolReport } from './pool-report.js';
 import type { DrydockCluster } from './rollouts.js';
 import { shortConfig } from './table.js';
@@ -109,7 +110,7 @@ class RolloutWatch {
       return;
     }
     const pool = reportPool(object);
-    const selectors = selectorsOf(this.pools.list());
+    const selectors = poolSelectors(this.pools.list());
     const { flavour } = this.input.cluster;
     this.tell('pool', pool.name, poolSentence(pool), { pool });
     for (const one of this.nodes.list()) {

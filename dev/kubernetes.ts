@@ -6,7 +6,7 @@ import type { Supervisor } from './processes/supervisor.js';
 import type { KubernetesTools } from './tools/kubernetes-tools.js';
 
 export type { LabNode } from './kubernetes/nodes.js';
-export { KUBELET_LABEL, KUBELET_RUNNING, NEVER_READY_LABEL, TERMINATION_ANNOTATION } from './kubernetes/kubelets.js';
+export { NEVER_READY_LABEL, TERMINATION_ANNOTATION } from './kubernetes/kubelets.js';
 
 export interface LabKubernetes {
   /** `https://127.0.0.1:41234` */

@@ -11,7 +11,7 @@ import { readTemporalDevConfig } from './temporal-config.js';
 import { startTemporal, type LabTemporal } from './temporal.js';
 import type { Log } from './tools/cache.js';
 import { ensureKubernetesTools } from './tools/kubernetes-tools.js';
-import { ensureTemporalCli, ensureTemporalTestServer } from './tools/temporal-tools.js';
+import { ensureTemporalCli } from './tools/temporal-tools.js';
 
 export type { LabProcess } from './processes/supervisor.js';
 export type { LabTemporal } from './temporal.js';
@@ -76,12 +76,6 @@ export async function startLab(options: LabOptions = {}): Promise<Lab> {
       }
     }
   }
-}
-
-/** Paths of Temporal's programs, fetched if they are not in the cache: for the SDK's own test environments. */
-export async function ensureTemporalPrograms(log: Log = () => undefined): Promise<{ cli: string; testServer: string }> {
-  const settings = readLabSettings();
-  return { cli: await ensureTemporalCli(settings, log), testServer: await ensureTemporalTestServer(settings, log) };
 }
 
 async function startParts(

@@ -22,7 +22,7 @@ export interface NodeRun {
   readonly steps: ReturnType<typeof nodeSteps>;
   readonly progress: Progress;
   readonly target: string;
-  readonly drain: { cordoned: boolean; sliceSeconds: number; since: number | undefined };
+  readonly drain: DrainState;
   /** What the node ran before; known after `prepare`. */
   from(): string;
   mustDrain(): boolean;
@@ -39,6 +39,15 @@ export interface NodeRun {
   reboot(): Promise<void>;
   confirm(): Promise<ConfirmResult>;
   uncordon(): Promise<void>;
+}
+
+interface DrainState {
+  cordoned: boolean;
+  sliceSeconds: number;
+  /** Epoch milliseconds of the first slice. */
+  since: number | undefined;
+  /** What the last slice met, told until the next one ends. */
+  waiting: string | undefined;
 }
 
 export function nodeRun(input: UpdateNodeInput): NodeRun {
@@ -72,7 +81,7 @@ export function nodeRun(input: UpdateNodeInput): NodeRun {
     input,
     steps,
     progress,
-    drain: { cordoned: false, sliceSeconds: input.tuning.drainFirstSliceSeconds, since: undefined },
+    drain: { cordoned: false, sliceSeconds: input.tuning.drainFirstSliceSeconds, since: undefined, waiting: undefined },
     get target() {
       return target;
     },
@@ -133,7 +142,7 @@ export async function drainSlice(run: NodeRun): Promise<boolean> {
     drain.cordoned = true;
   }
   drain.since ??= Date.now();
-  run.progress.at('drain', `Drains ${node} since ${clock(drain.since)}`);
+  run.progress.at('drain', drain.waiting ?? `Drains ${node} since ${clock(drain.since)}`);
   const result = await cuttable(run, () =>
     run.steps
       .drain(drain.sliceSeconds)
@@ -142,7 +151,10 @@ export async function drainSlice(run: NodeRun): Promise<boolean> {
       ]),
   );
   if (result === undefined) return false;
-  if (!result.drained) run.progress.at('drain', blockedSentence(node, drain.since, result));
+  if (!result.drained) {
+    drain.waiting = blockedSentence(node, drain.since, result);
+    run.progress.at('drain', drain.waiting);
+  }
   drain.sliceSeconds = Math.min(drain.sliceSeconds * 2, run.input.tuning.drainMaxSliceSeconds);
   return result.drained;
 }

@@ -35,6 +35,8 @@ export interface LabFaults {
   readonly powerLossAt?: string;
   /** A reboot that is asked for does not come until this is taken away. */
   readonly holdReboot?: boolean;
+  /** The machine goes down before it has answered that it reboots. */
+  readonly loseRebootAnswer?: boolean;
   /** Overrides for how long the machine stays away, in milliseconds. */
   readonly awayMs?: number;
 }
@@ -80,8 +82,9 @@ export function createSimulatedHost(options: SimulatedHostOptions): Host {
         if (isErrno(error, 'EEXIST')) return;
         throw error;
       }
-      const down = sleep(rebootDelayMs).then(() => goDownWhenAllowed(root, bootId, reason, onDown));
-      if (rebootDelayMs === 0) await down;
+      const delayMs = (await readFaults(root)).loseRebootAnswer === true ? 0 : rebootDelayMs;
+      const down = sleep(delayMs).then(() => goDownWhenAllowed(root, bootId, reason, onDown));
+      if (delayMs === 0) await down;
     },
     async beforeStep(step) {
       const hits = (text: string | undefined) => text !== undefined && step.includes(text);

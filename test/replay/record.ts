@@ -14,7 +14,7 @@ const HISTORIES = fileURLToPath(new URL('histories', import.meta.url));
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 async function record(scenario: Scenario): Promise<void> {
-  const lab = await WorkflowLab.start(scenario.maxEvents === undefined ? {} : { maxEvents: scenario.maxEvents });
+  const lab = await WorkflowLab.start(scenario.tuning);
   try {
     const recorded = await scenario.play(lab, scenario.name);
     const folder = `${HISTORIES}/${scenario.name}`;

@@ -2,7 +2,8 @@ import { ApplicationFailure } from '@temporalio/common';
 import { managePoolId, renderPoolId, rollOutPoolId, updateNodeId } from '../../workflows/contract/ids.js';
 import { Gate } from '../support/gate.js';
 import type { SimulatedNode } from '../support/simulated-node.js';
-import { until, type WorkflowLab } from '../support/workflow-lab.js';
+import type { PoolTuning } from '../../workflows/contract/inputs.js';
+import { TEST_TUNING, until, type WorkflowLab } from '../support/workflow-lab.js';
 
 /** Workflow executions whose histories belong to a scenario; without a run id, the latest run. */
 export interface Recorded {
@@ -14,7 +15,7 @@ export interface Scenario {
   /** Also the name of its folder under histories/. */
   readonly name: string;
   /** Tuning of the pools' workflows. */
-  readonly maxEvents?: number;
+  readonly tuning?: Partial<PoolTuning>;
   /** Plays it in a pool of that name, to the end of everything that it records. */
   play(lab: WorkflowLab, pool: string): Promise<readonly Recorded[]>;
 }
@@ -98,6 +99,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'lost-in-reboot',
+    tuning: { node: { ...TEST_TUNING.node, rebootLimitSeconds: 4 } },
     async play(lab, pool) {
       const [node] = await firstOf(lab, pool);
       const away = () => {
@@ -115,7 +117,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'continued-as-new',
-    maxEvents: 60,
+    tuning: { maxEvents: 60 },
     async play(lab, pool) {
       const nodes = await firstOf(lab, pool, 4);
       const [slow] = nodes;

@@ -30,15 +30,15 @@ export const TEST_TUNING: PoolTuning = {
   restSeconds: 1,
   settleSeconds: 0.2,
   node: {
-    workerPresentSeconds: 3,
-    stepSeconds: 3,
-    heartbeatSeconds: 2,
+    workerPresentSeconds: 5,
+    stepSeconds: 10,
+    heartbeatSeconds: 4,
     drainFirstSliceSeconds: 1,
     drainMaxSliceSeconds: 4,
-    applyLimitSeconds: 6,
-    rebootLimitSeconds: 6,
+    applyLimitSeconds: 60,
+    rebootLimitSeconds: 60,
     confirmEverySeconds: 0.1,
-    cleanUpSeconds: 3,
+    cleanUpSeconds: 10,
   },
 };
 
@@ -270,7 +270,7 @@ export class WorkflowLab {
 export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  limitMilliseconds = 60_000,
+  limitMilliseconds = 120_000,
 ): Promise<void> {
   const deadline = Date.now() + limitMilliseconds;
   while (!(await condition())) {

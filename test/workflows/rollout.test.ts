@@ -2,6 +2,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { KINDS } from '../../activities/kubernetes/client.js';
 import type { UpdateNodeResult } from '../../workflows/contract/inputs.js';
+import { SEARCH_ATTRIBUTES } from '../../workflows/contract/search-attributes.js';
 import { Gate } from '../support/gate.js';
 import type { SimulatedNode, Step } from '../support/simulated-node.js';
 import { flavour, until, WorkflowLab } from '../support/workflow-lab.js';
@@ -127,6 +128,38 @@ describe.concurrent('a rollout', () => {
     expect(two.facts).toMatchObject({ current: first, unschedulable: false });
     await lab.cluster.patch(flavour.machineConfigPool, { name: 'paused' }, { spec: { paused: false } });
     await lab.untilUpdated('paused', nodes);
+  });
+
+  it('says in the UI what it does and what it waits for', async () => {
+    const { nodes, first } = await lab.addSettledPool('told', 1);
+    const [node] = nodes as [SimulatedNode];
+    node.blockers = CART;
+    const second = await lab.revise('told', 'second');
+    const update = lab.update(node.name);
+    const details = async () =>
+      (await update.query<{ currentDetails?: string }>('__temporal_workflow_metadata')).currentDetails ?? '';
+    await until('the update waits for the budget', async () => {
+      try {
+        return (await details()).startsWith('Waiting: PDB shop/cart allows 0 disruptions (pod shop/cart-1)');
+      } catch {
+        return false;
+      }
+    });
+    expect(await details()).toMatch(/1 pods left on told-n1; drain since \d\d:\d\d; /);
+    const described = await update.describe();
+    const short = (name: string) => name.slice(0, 'rendered-told-0000'.length);
+    expect(await described.staticSummary()).toBe(`told-n1: ${short(first)} → ${short(second).slice(-4)}`);
+    expect(described.typedSearchAttributes.get(SEARCH_ATTRIBUTES.pool)).toBe('told');
+    expect(described.typedSearchAttributes.get(SEARCH_ATTRIBUTES.node)).toBe('told-n1');
+    expect(described.typedSearchAttributes.get(SEARCH_ATTRIBUTES.rendered)).toBe(second);
+    expect(described.typedSearchAttributes.get(SEARCH_ATTRIBUTES.phase)).toBe('drain');
+    const { events } = await update.fetchHistory();
+    const summaries = events?.flatMap(({ userMetadata }) => (userMetadata?.summary ? [userMetadata.summary.data] : []));
+    const texts = summaries?.map((data) => JSON.parse(Buffer.from(data ?? []).toString()) as string);
+    expect(texts).toContain('drain told-n1 (0 pods)');
+    node.blockers = [];
+    await lab.untilUpdated('told', nodes);
+    expect((await update.describe()).typedSearchAttributes.get(SEARCH_ATTRIBUTES.phase)).toBe('reboot');
   });
 
   it('reboots once, to the newer config, when the config changes during a drain', async () => {

@@ -75,10 +75,16 @@ describe('planTurn, for any pool', () => {
     },
   );
 
-  test.prop([turnFacts])('starts nothing while paused, deleted or without a valid limit', (facts) => {
+  test.prop([turnFacts])('begins nothing while paused, deleted or without a valid limit', (facts) => {
     const { pool } = facts;
     const valid = resolveMaxUnavailable(pool.maxUnavailable, facts.members.length, pool.name).ok;
-    if (pool.paused || pool.deleting || !valid) expect(planTurn(facts).start).toEqual([]);
+    const { start } = planTurn(facts);
+    if (pool.deleting) expect(start).toEqual([]);
+    if (!pool.paused && valid) return;
+    for (const { node: name } of start) {
+      const node = facts.members.find((member) => member.name === name)!;
+      expect(node.applying ?? node.cordonedFor).toBeDefined();
+    }
   });
 
   test.prop([turnFacts, fc.integer()])('gives the same answer for any order of the members', (facts, seed) => {

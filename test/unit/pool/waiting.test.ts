@@ -16,11 +16,20 @@ describe('why a pool waits', () => {
 
   it('starts nothing in a paused pool and says how to go on', () => {
     const left = makeNode('z', { desired: NEW, unschedulable: true, cordonedFor: NEW });
-    const turn = plan([makeNode('a'), left], { paused: true }, { inFlight: ['b'] });
+    const turn = plan([makeNode('a'), left], { paused: true }, { inFlight: ['b'], resting: { z: NOW + 1 } });
     expect(started(turn)).toEqual([]);
     expect(turn.done).toBe(false);
     expect(turn.waiting?.code).toBe('PoolPaused');
     expect(turn.waiting?.sentence).toMatch(/worker is paused.*1 running update.*cordoned by us: z.*spec\.paused/);
+  });
+
+  it('brings to its end, in a stopped pool too, what was begun and left behind', () => {
+    const cordoned = makeNode('z', { desired: NEW, unschedulable: true, cordonedFor: NEW });
+    const applying = makeNode('y', { desired: NEW, applying: NEW });
+    const granted = makeNode('x', { desired: NEW });
+    for (const stopped of [{ paused: true }, { maxUnavailable: 0 }, { maxUnavailable: '60' }]) {
+      expect(started(plan([makeNode('a'), granted, applying, cordoned], stopped))).toEqual(['y', 'z']);
+    }
   });
 
   it.each<[string | number, string]>([

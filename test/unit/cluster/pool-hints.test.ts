@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import type { NodeResource, PoolResource } from '../../../activities/cluster/control-dependencies.js';
+import { hintsOfMachineConfig, hintsOfNode, hintsOfPool } from '../../../activities/cluster/pool-hints.js';
+import { apiFlavour } from '../../../machine-config/api/flavour.js';
+
+const flavour = apiFlavour('openshift');
+
+function pool(name: string, extra: Partial<PoolResource['spec']> = {}): PoolResource {
+  return {
+    metadata: { name },
+    spec: {
+      nodeSelector: { matchLabels: { role: name } },
+      machineConfigSelector: { matchLabels: { [flavour.roleLabel]: name } },
+      ...extra,
+    },
+  };
+}
+
+function node(role: string, extra: Partial<NodeResource> = {}): NodeResource {
+  return {
+    metadata: { name: 'n1', uid: 'u1', labels: { role } },
+    status: { conditions: [{ type: 'Ready', status: 'True' }] },
+    ...extra,
+  };
+}
+
+const POOLS = [pool('worker'), pool('infra')];
+
+describe('hints of a Node', () => {
+  it('are none for a heartbeat', () => {
+    const before = node('worker');
+    const after = { ...before, metadata: { ...before.metadata, resourceVersion: '2' } };
+    expect(hintsOfNode({ type: 'MODIFIED', object: after, before }, POOLS, flavour)).toEqual([]);
+  });
+
+  it('name its pool when it becomes unschedulable or not ready', () => {
+    const cordoned = node('worker', { spec: { unschedulable: true } });
+    const expected = [{ pool: 'worker', what: 'nodes' }];
+    expect(hintsOfNode({ type: 'MODIFIED', object: cordoned, before: node('worker') }, POOLS, flavour)).toEqual(
+      expected,
+    );
+    const down = node('worker', { status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } });
+    expect(hintsOfNode({ type: 'MODIFIED', object: down, before: node('worker') }, POOLS, flavour)).toEqual(expected);
+  });
+
+  it('name the old and the new pool when it moves', () => {
+    const hints = hintsOfNode({ type: 'MODIFIED', object: node('infra'), before: node('worker') }, POOLS, flavour);
+    expect(hints.map(({ pool: name }) => name).sort()).toEqual(['infra', 'worker']);
+  });
+
+  it('name its pool when it appears and when it goes', () => {
+    const expected = [{ pool: 'worker', what: 'nodes' }];
+    expect(hintsOfNode({ type: 'ADDED', object: node('worker'), before: undefined }, POOLS, flavour)).toEqual(expected);
+    const gone = node('worker');
+    expect(hintsOfNode({ type: 'DELETED', object: gone, before: gone }, POOLS, flavour)).toEqual(expected);
+  });
+});
+
+describe('hints of a pool', () => {
+  it('ask for a render when its wishes change', () => {
+    const hints = hintsOfPool({ type: 'MODIFIED', object: pool('worker', { paused: true }), before: pool('worker') });
+    expect(hints).toEqual([{ pool: 'worker', what: 'config' }]);
+  });
+
+  it('ask for a look at the nodes when only the target changes', () => {
+    const object = pool('worker', { configuration: { name: 'rendered-worker-1' } });
+    expect(hintsOfPool({ type: 'MODIFIED', object, before: pool('worker') })).toEqual([
+      { pool: 'worker', what: 'nodes' },
+    ]);
+  });
+
+  it('are none for a status or an annotation of ours', () => {
+    const object = { ...pool('worker'), status: { machineCount: 3 } };
+    expect(hintsOfPool({ type: 'MODIFIED', object, before: pool('worker') })).toEqual([]);
+  });
+});
+
+describe('hints of a MachineConfig', () => {
+  const config = (role: string, source: string) => ({
+    metadata: { name: '50-a', labels: { [flavour.roleLabel]: role } },
+    spec: { kernelArguments: [source] },
+  });
+
+  it('name the pools that select it, before or after', () => {
+    const change = { type: 'MODIFIED' as const, object: config('infra', 'a'), before: config('worker', 'a') };
+    expect(hintsOfMachineConfig(change, POOLS).map(({ pool: name }) => name)).toEqual(['worker', 'infra']);
+  });
+
+  it('are none when nothing that is rendered has changed', () => {
+    const object = { ...config('worker', 'a'), metadata: { ...config('worker', 'a').metadata, resourceVersion: '9' } };
+    expect(hintsOfMachineConfig({ type: 'MODIFIED', object, before: config('worker', 'a') }, POOLS)).toEqual([]);
+  });
+
+  it('name the owner of a rendered config that was changed or deleted, and not of one that was created', () => {
+    const ownerReferences = [
+      { apiVersion: 'v1', kind: 'MachineConfigPool', name: 'worker', uid: 'u', controller: true },
+    ];
+    const rendered = { metadata: { name: 'rendered-worker-1', ownerReferences }, spec: {} };
+    expect(hintsOfMachineConfig({ type: 'ADDED', object: rendered, before: undefined }, POOLS)).toEqual([]);
+    expect(hintsOfMachineConfig({ type: 'DELETED', object: rendered, before: rendered }, POOLS)).toEqual([
+      { pool: 'worker', what: 'config' },
+    ]);
+  });
+});
