@@ -1,10 +1,11 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
+import { temporal } from '@temporalio/proto';
 import { expect } from 'vitest';
 import { bootsOf, FAULTS_FILE, type LabFaults } from '../../activities/host/simulated-host.js';
-import type { KubernetesClient, KubernetesObject } from '../../activities/kubernetes/client.js';
-import { createKubernetesClient } from '../../activities/kubernetes/rest.js';
+import type { KubernetesObject } from '../../activities/kubernetes/client.js';
+import { createKubernetesClient, type ClosableKubernetesClient } from '../../activities/kubernetes/rest.js';
 import { install } from '../../client/install.js';
 import { isFullyUpdated, reportPool, type PoolReport } from '../../client/pool-report.js';
 import { NodeObserver, type ObservedNode } from '../../dev/demo/observer.js';
@@ -15,13 +16,13 @@ import { startLab, type Lab, type LabProcess } from '../../dev/lab.js';
 import { waitUntil } from '../../dev/processes/wait-until.js';
 import { apiFlavour } from '../../machine-config/api/flavour.js';
 import type { MachineConfigPool } from '../../machine-config/api/machine-config-pool.js';
-import { updateNodeId } from '../../workflows/contract/ids.js';
+import { CONTROL_TASK_QUEUE, updateNodeId } from '../../workflows/contract/ids.js';
 
 export const POOL = 'worker';
 export const MAX_UNAVAILABLE = 2;
 /** The pool's nodes, oldest first; their names say the opposite, so that order by name is no order by age. */
 export const NODES = ['worker-4', 'worker-3', 'worker-2', 'worker-1'] as const;
-export const [OLDEST, SECOND, THIRD, YOUNGEST] = NODES;
+export const [OLDEST, SECOND, , YOUNGEST] = NODES;
 /** Step of an apply at which the disk is already written and the change is still open. */
 export const LAST_STEP_OF_APPLY = 'closing the change';
 
@@ -29,12 +30,10 @@ const CONFIG = '50-worker-chaos';
 const REVISION_FILE = 'etc/drydock-chaos';
 /** Above the product's longest patience with a lost attempt (heartbeat and start-to-close: 30 s), several times over. */
 const WAIT_MS = 150_000;
-const LOG_LINES = 6;
+const LOG_LINES = 8;
 const LOG_LINE_LENGTH = 260;
 
 const flavour = apiFlavour('openshift');
-
-type Stoppable = Pick<LabProcess, 'kill' | 'restart'>;
 
 /** One new revision of the pool's config on its way. */
 export interface ChaosRollout {
@@ -50,20 +49,19 @@ export class ChaosLab {
   readonly lab: Lab;
   readonly processes: DrydockProcesses;
   readonly observer: NodeObserver;
-  readonly #client: KubernetesClient;
+  readonly #client: ClosableKubernetesClient;
   readonly #expectedBoots = new Map<string, number>();
-  readonly #logs: { readonly name: string; readonly file: string }[];
+  /** Those that shall be running when a scenario has done its worst. */
+  readonly #workers: LabProcess[];
   #revision = 0;
   #unfinished = false;
 
-  private constructor(lab: Lab, client: KubernetesClient, processes: DrydockProcesses) {
+  private constructor(lab: Lab, client: ClosableKubernetesClient, processes: DrydockProcesses) {
     this.lab = lab;
     this.processes = processes;
     this.#client = client;
     this.observer = new NodeObserver(client, flavour, () => POOL);
-    const { control, fleet } = processes;
-    this.#logs = [control, fleet].map(({ id, logFile }) => ({ name: id, file: logFile }));
-    this.#logs.push({ name: 'temporal', file: lab.temporal.logFile });
+    this.#workers = [processes.control, processes.fleet];
   }
 
   /** Starts everything and waits until every node has joined the pool. */
@@ -123,16 +121,23 @@ export class ChaosLab {
     return waitUntil(() => Promise.resolve(condition()), { what, timeoutMs });
   }
 
-  /** kill -9. */
-  async crash(process: Stoppable): Promise<void> {
-    await process.kill('SIGKILL');
-  }
-
-  /** One more control worker; its log is shown when something fails. */
+  /** Starts one more control worker; resolves when it takes work. */
   async startControl(id: string, watchDelayMs = 0): Promise<LabProcess> {
     const control = await this.processes.startControl(id, watchDelayMs);
-    this.#logs.push({ name: control.id, file: control.logFile });
+    this.#workers.push(control);
+    await this.waitFor(`${id} to take work`, async () => {
+      control.assertRunning();
+      const pollers = await this.#pollersOf(CONTROL_TASK_QUEUE);
+      return pollers.some((identity) => identity.startsWith(`${control.pid ?? '?'}@`));
+    });
     return control;
+  }
+
+  /** Stops the first control worker in good order, and for good. */
+  async retireControl(): Promise<void> {
+    const { control } = this.processes;
+    this.#workers.splice(this.#workers.indexOf(control), 1);
+    await control.stop();
   }
 
   /** What shall go wrong on a machine from now on; none when left out. Seen whole or not at all. */
@@ -166,15 +171,14 @@ export class ChaosLab {
   }
 
   /** Identities of those that polled a queue of Temporal in the last minutes. */
-  async pollersOf(taskQueue: string): Promise<string[]> {
+  async #pollersOf(taskQueue: string): Promise<string[]> {
     return this.#withTemporal(async ({ connection, options: { namespace } }) => {
-      // 2: activities.
       const { pollers } = await connection.workflowService.describeTaskQueue({
         namespace,
         taskQueue: { name: taskQueue },
-        taskQueueType: 2,
+        taskQueueType: temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
       });
-      return (pollers ?? []).map(({ identity }) => identity ?? '');
+      return pollers.flatMap(({ identity }) => identity ?? []);
     });
   }
 
@@ -219,7 +223,7 @@ export class ChaosLab {
         const settled = NODES.every((name) => this.node(name).current === pool.target && isInService(this.node(name)));
         return isThere && settled && pool.target !== null && pool.target;
       },
-      { what, timeoutMs: WAIT_MS },
+      { what, timeoutMs: WAIT_MS, check: () => this.#workers.forEach((worker) => worker.assertRunning()) },
     );
   }
 
@@ -291,7 +295,8 @@ export class ChaosLab {
     const nodes = [...this.observer.nodes.values()].map(
       (node) => `${describeNode(node)}  ${node.startedAt ?? '-'} to ${node.finishedAt ?? '-'}`,
     );
-    const logs = await Promise.all(this.#logs.map(async ({ name, file }) => `-- ${name}\n${await lastLines(file)}`));
+    const logged = [...this.#workers, { id: 'temporal', logFile: this.lab.temporal.logFile }];
+    const logs = await Promise.all(logged.map(async ({ id, logFile }) => `-- ${id}\n${await lastLines(logFile)}`));
     return [pool, ...nodes, ...logs].join('\n');
   }
 }
@@ -303,8 +308,35 @@ function isInService({ ready, schedulable, state }: ObservedNode): boolean {
 async function lastLines(file: string): Promise<string> {
   try {
     const lines = (await readFile(file, 'utf8')).trimEnd().split('\n').slice(-LOG_LINES);
-    return lines.map((line) => line.slice(0, LOG_LINE_LENGTH)).join('\n');
+    return lines.map((line) => inShort(line).slice(0, LOG_LINE_LENGTH)).join('\n');
   } catch {
     return '(no log)';
   }
+}
+
+/** Of a line of JSON what a person looks for; any other line as it is. */
+function inShort(line: string): string {
+  try {
+    const { time, workflowId, node, taskQueue, activityType, msg, err } = JSON.parse(line) as LogLine;
+    const parts = [
+      time && new Date(time).toISOString(),
+      workflowId ?? node ?? taskQueue,
+      activityType,
+      msg,
+      err?.message,
+    ];
+    return parts.filter(Boolean).join('  ');
+  } catch {
+    return line;
+  }
+}
+
+interface LogLine {
+  readonly time?: number | string;
+  readonly workflowId?: string;
+  readonly node?: string;
+  readonly taskQueue?: string;
+  readonly activityType?: string;
+  readonly msg?: string;
+  readonly err?: { readonly message?: string };
 }
