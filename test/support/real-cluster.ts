@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { vi } from 'vitest';
 import type {
@@ -8,7 +9,7 @@ import type {
   PoolResource,
 } from '../../activities/cluster/control-dependencies.js';
 import { createControlActivities } from '../../activities/cluster/create-control-activities.js';
-import { KINDS, type KubernetesObject } from '../../activities/kubernetes/client.js';
+import { KINDS, type KubernetesClient, type KubernetesObject } from '../../activities/kubernetes/client.js';
 import { createKubernetesClient, type ClosableKubernetesClient } from '../../activities/kubernetes/rest.js';
 import { WatchCache } from '../../activities/kubernetes/watch-cache.js';
 import { startLab, type Lab, type LabKubernetes, type LabNode } from '../../dev/lab.js';
@@ -44,7 +45,8 @@ export class RealCluster {
   readonly uid: string;
   readonly #lab: Lab;
   readonly #clients: ClosableKubernetesClient[];
-  readonly #ending = new AbortController();
+  readonly #asNodes = new Map<string, KubernetesClient>();
+  readonly #watches: AbortController[] = [];
 
   private constructor(lab: Lab, admin: ClosableKubernetesClient, uid: string) {
     this.#lab = lab;
@@ -62,23 +64,29 @@ export class RealCluster {
   }
 
   async stop(): Promise<void> {
-    this.#ending.abort();
+    for (const watch of this.#watches) watch.abort();
     await Promise.all(this.#clients.map((client) => client.close()));
     await this.#lab.stop();
   }
 
-  get signal(): AbortSignal {
-    return this.#ending.signal;
+  /** For the watches of one user of them; aborted when the cluster ends. */
+  openWatches(): AbortSignal {
+    const watch = new AbortController();
+    this.#watches.push(watch);
+    return watch.signal;
   }
 
   /** With the identity of that node's kubelet. */
-  async asNode(name: string): Promise<ClosableKubernetesClient> {
-    return this.#open(await this.kubernetes.nodeKubeconfig(name));
+  async asNode(name: string): Promise<KubernetesClient> {
+    const known = this.#asNodes.get(name) ?? this.#open(await this.kubernetes.nodeKubeconfig(name));
+    this.#asNodes.set(name, known);
+    return known;
   }
 
   /** A further control worker; the CRDs must be there. */
   async openControl(): Promise<RealControl> {
-    const { flavour, uid: cluster, signal } = this;
+    const { flavour, uid: cluster } = this;
+    const signal = this.openWatches();
     const client = this.#open(this.kubernetes.kubeconfigPath);
     const nodes = new WatchCache<NodeResource>(client, KINDS.node, { signal });
     const pools = new WatchCache<PoolResource>(client, flavour.machineConfigPool, { signal });
@@ -100,7 +108,8 @@ export class RealCluster {
     const live = new Map((await this.admin.list(resource)).map(({ metadata }) => [metadata.name, metadata]));
     await vi.waitFor(
       () => {
-        for (const { metadata } of cache.list()) if (!live.has(metadata.name)) throw new Error(`${metadata.name} stays`);
+        for (const { metadata } of cache.list())
+          if (!live.has(metadata.name)) throw new Error(`${metadata.name} stays`);
         for (const [name, { resourceVersion }] of live) {
           const seen = Number(cache.get(name)?.metadata.resourceVersion ?? 0);
           if (seen < Number(resourceVersion)) throw new Error(`${resource.kind} ${name} is not seen yet`);
@@ -168,7 +177,9 @@ export class RealCluster {
   /** Standard output; rejects with what kubectl says where it fails. */
   async kubectl(...args: string[]): Promise<string> {
     const { kubectl, kubeconfigPath } = this.kubernetes;
-    return (await run(kubectl, ['--kubeconfig', kubeconfigPath, ...args])).stdout;
+    // Its own cache: the default is in the user's home, and remembers another lab that had the same port.
+    const cache = join(this.#lab.directory, 'kubectl-cache');
+    return (await run(kubectl, ['--kubeconfig', kubeconfigPath, '--cache-dir', cache, ...args])).stdout;
   }
 
   #open(kubeconfigPath: string): ClosableKubernetesClient {
