@@ -40,9 +40,9 @@ export async function assign(dependencies: ControlDependencies, input: AssignInp
 async function assignOnce(dependencies: ControlDependencies, input: AssignInput): Promise<Grant> {
   const live = await readLive(dependencies, input);
   const grant = decide(dependencies, input, live);
-  if (input.intent === 'withdraw' && live.pool && lastGrantOf(live.pool)?.node === input.node) {
-    await clearGrant(dependencies, live.pool);
-  }
+  // A record whose Node was never written, since somebody changed the Node in between, must not count as a slot.
+  const isOver = input.intent === 'withdraw' || grant.outcome === 'refused';
+  if (isOver && live.pool && lastGrantOf(live.pool)?.node === input.node) await clearGrant(dependencies, live.pool);
   if (grant.outcome !== 'refused' && live.node) await write(dependencies, live, live.node, grant);
   return grant;
 }
@@ -136,7 +136,6 @@ function recordGrant(
   return writeLastGrant(dependencies, pool, JSON.stringify(grant));
 }
 
-/** A slot that was given back shall not count as granted until its Node is seen. */
 function clearGrant(dependencies: ControlDependencies, pool: PoolResource): Promise<void> {
   return writeLastGrant(dependencies, pool, null);
 }

@@ -46,6 +46,7 @@ export class WatchCache<T extends KubernetesObject> {
         onSynced: () =>
           later(() => {
             this.isComplete = true;
+            signal.removeEventListener('abort', stopped);
             resolve();
           }),
         onError: (error) => onError?.(error),

@@ -251,7 +251,8 @@ async function keep(lab: Lab, say: Say): Promise<void> {
   say(`  export DRYDOCK_KUBECONFIG=${kubernetes.kubeconfigPath} TEMPORAL_ADDRESS=${temporal.address}`);
   say('  npx drydock nodes');
   say('  npx drydock rollout status');
-  say(`  ${kubernetes.kubectl} --kubeconfig ${kubernetes.kubeconfigPath} get mcp`);
+  // With a cache of its own: kubectl's usual one is keyed by port, and ports are used again.
+  say(`  ${kubernetes.kubectl} --cache-dir ${lab.directory}/kubectl --kubeconfig ${kubernetes.kubeconfigPath} get mcp`);
   say(`  Temporal UI: ${temporal.uiUrl ?? 'off'}`);
   // The lab itself does not keep the process alive.
   const alive = setInterval(() => undefined, 60_000);

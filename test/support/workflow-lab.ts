@@ -209,8 +209,8 @@ export class WorkflowLab {
     return this.environment.client.workflow.getHandle(rollOutPoolId(pool), runId);
   }
 
-  update(node: string) {
-    return this.environment.client.workflow.getHandle(updateNodeId(node));
+  update(node: string, runId?: string) {
+    return this.environment.client.workflow.getHandle(updateNodeId(node), runId);
   }
 
   /** Every node runs the pool's present target, is Done and schedulable. */

@@ -228,7 +228,7 @@ describe.concurrent('a rollout', () => {
     await until('what had begun is finished', () => applying.facts.current === second && !applying.facts.unschedulable);
     await until(
       'the rollout ends',
-      async () => (await lab.rollout('cancelled').describe()).status.name === 'CANCELLED',
+      async () => (await lab.rollout('cancelled', runId).describe()).status.name === 'CANCELLED',
     );
   });
 
@@ -259,6 +259,42 @@ describe.concurrent('a rollout', () => {
     await lab.cluster.delete(KINDS.node, { name: gone.name });
     await lab.untilUpdated('deleted', [next]);
     expect(next.boots).toBe(2);
+  });
+
+  it('drops an update whose node was replaced by another machine of that name, and updates the new one', async () => {
+    const { nodes } = await lab.addSettledPool('replaced', 1);
+    const [old] = nodes as [SimulatedNode];
+    old.blockers = CART;
+    const second = await lab.revise('replaced', 'second');
+    await until('it drains', () => old.steps.includes('drain'));
+    const { runId } = await lab.update(old.name).describe();
+    await lab.cluster.delete(KINDS.node, { name: old.name });
+    await lab.stopNodeWorker(old.name);
+    const replacement = await lab.addNode('replaced', old.name);
+    await lab.untilUpdated('replaced', [replacement]);
+    expect(replacement.facts.current).toBe(second);
+    expect(replacement.uid).not.toBe(old.uid);
+    // Whoever noticed first: the old machine's worker that its Node is gone, or the rollout.
+    const dropped = (await lab.update(old.name, runId).result()) as UpdateNodeResult;
+    expect(['cancelled', 'superseded']).toContain(dropped.outcome);
+  });
+
+  it('ends a cancelled update although its clean-up gets no answer, and lifts the cordon when the worker is back', async () => {
+    const { nodes, first } = await lab.addSettledPool('unanswered', 1);
+    const [node] = nodes as [SimulatedNode];
+    node.blockers = CART;
+    await lab.revise('unanswered', 'second');
+    await until('it drains', () => node.steps.includes('drain'));
+    const update = lab.update(node.name, (await lab.update(node.name).describe()).runId);
+    expect(await lab.revise('unanswered', 'first')).toBe(first);
+    await lab.stopNodeWorker(node.name);
+    await update.cancel();
+    await update.result();
+    expect(node.facts).toMatchObject({ unschedulable: true, desired: first });
+    node.blockers = [];
+    await lab.startNodeWorker(node);
+    await lab.untilUpdated('unanswered', nodes);
+    expect(node.boots).toBe(1);
   });
 
   it('gives the nodes back when the pool is deleted in a drain', async () => {
