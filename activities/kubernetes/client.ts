@@ -108,4 +108,12 @@ export const KINDS = {
     kind: 'CustomResourceDefinition',
     namespaced: false,
   },
+  deployment: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true },
+  podDisruptionBudget: {
+    group: 'policy',
+    version: 'v1',
+    plural: 'poddisruptionbudgets',
+    kind: 'PodDisruptionBudget',
+    namespaced: true,
+  },
 } as const satisfies Record<string, ResourceKind>;

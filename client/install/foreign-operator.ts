@@ -8,13 +8,6 @@ import {
 } from '../../activities/kubernetes/client.js';
 import { failedWith } from '../../activities/kubernetes/failures.js';
 
-const DEPLOYMENT: ResourceKind = {
-  group: 'apps',
-  version: 'v1',
-  plural: 'deployments',
-  kind: 'Deployment',
-  namespaced: true,
-};
 const CLUSTER_OPERATOR: ResourceKind = {
   group: 'config.openshift.io',
   version: 'v1',
@@ -47,7 +40,7 @@ export async function findForeignOperator(client: KubernetesClient): Promise<str
     return `this is an OpenShift cluster: ClusterOperator machine-config exists, so OpenShift's own machine-config operator manages the nodes, and ${TWO_OWNERS}; use a cluster without it`;
   }
   for (const name of ['machine-config-operator', 'machine-config-controller']) {
-    if (await exists(client, DEPLOYMENT, { name, namespace: OPERATOR_NAMESPACE })) {
+    if (await exists(client, KINDS.deployment, { name, namespace: OPERATOR_NAMESPACE })) {
       return `Deployment ${OPERATOR_NAMESPACE}/${name} exists, so OpenShift's own machine-config operator manages the nodes, and ${TWO_OWNERS}; use a cluster without it, or remove it first`;
     }
   }

@@ -1,30 +1,7 @@
-import type { KubernetesClient, KubernetesObject } from '../../activities/kubernetes/client.js';
-import type { ResourceKind } from '../../machine-config/api/flavour.js';
+import { KINDS, type KubernetesClient, type KubernetesObject } from '../../activities/kubernetes/client.js';
 import { waitUntil } from '../processes/wait-until.js';
 
 export const NAMESPACE = 'shop';
-
-const DEPLOYMENT: ResourceKind = {
-  group: 'apps',
-  version: 'v1',
-  plural: 'deployments',
-  kind: 'Deployment',
-  namespaced: true,
-};
-const BUDGET: ResourceKind = {
-  group: 'policy',
-  version: 'v1',
-  plural: 'poddisruptionbudgets',
-  kind: 'PodDisruptionBudget',
-  namespaced: true,
-};
-const NAMESPACES: ResourceKind = {
-  group: '',
-  version: 'v1',
-  plural: 'namespaces',
-  kind: 'Namespace',
-  namespaced: false,
-};
 
 export interface Workload {
   readonly name: string;
@@ -37,7 +14,7 @@ type Deployment = KubernetesObject & { status?: { availableReplicas?: number } }
 
 /** Deployments with PodDisruptionBudgets, so that a drain has something to respect. Resolves when all their pods run. */
 export async function createWorkloads(client: KubernetesClient, workloads: readonly Workload[]): Promise<void> {
-  await client.create(NAMESPACES, { metadata: { name: NAMESPACE } });
+  await client.create(KINDS.namespace, { metadata: { name: NAMESPACE } });
   for (const { name, replicas, minAvailable } of workloads) {
     const metadata = { name, namespace: NAMESPACE };
     const labels = { app: name };
@@ -52,14 +29,14 @@ export async function createWorkloads(client: KubernetesClient, workloads: reado
         },
       },
     };
-    await client.create(DEPLOYMENT, deployment);
+    await client.create(KINDS.deployment, deployment);
     const budget = { metadata, spec: { minAvailable, selector: { matchLabels: labels } } };
-    await client.create(BUDGET, budget);
+    await client.create(KINDS.podDisruptionBudget, budget);
   }
   for (const { name, replicas } of workloads) {
     await waitUntil(
       async () => {
-        const deployment = await client.get<Deployment>(DEPLOYMENT, { name, namespace: NAMESPACE });
+        const deployment = await client.get<Deployment>(KINDS.deployment, { name, namespace: NAMESPACE });
         return deployment.status?.availableReplicas === replicas;
       },
       { what: `the ${replicas} pods of ${name} to run`, timeoutMs: 60_000 },

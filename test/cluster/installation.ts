@@ -13,7 +13,6 @@ import { versionsOf, type RealCluster } from '../support/real-cluster.js';
 const CRDS = KINDS.customResourceDefinition;
 const MASTER = 'node-role.kubernetes.io/master';
 const CONTROL_PLANE = 'node-role.kubernetes.io/control-plane';
-const DEPLOYMENT = { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true };
 
 type Crd = KubernetesObject & {
   spec: { versions: object[] };
@@ -70,7 +69,7 @@ export function describeInstallation(cluster: () => RealCluster): void {
       const operator = { name: 'machine-config-operator', namespace: 'openshift-machine-config-operator' };
       const labels = { app: 'operator' };
       await admin.create(KINDS.namespace, { metadata: { name: operator.namespace } });
-      await admin.create<KubernetesObject & { spec: object }>(DEPLOYMENT, {
+      await admin.create<KubernetesObject & { spec: object }>(KINDS.deployment, {
         metadata: operator,
         spec: {
           replicas: 0,
@@ -83,7 +82,7 @@ export function describeInstallation(cluster: () => RealCluster): void {
         message: expect.stringContaining(`${operator.namespace}/${operator.name}`) as string,
       });
       expect(await admin.list(CRDS)).toEqual([]);
-      await admin.delete(DEPLOYMENT, operator);
+      await admin.delete(KINDS.deployment, operator);
     });
 
     test('creates everything, the pools paused', async () => {

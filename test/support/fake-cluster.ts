@@ -16,13 +16,7 @@ import { authorize, nodeAdmission, type FakeCall, type Verb } from './fake-autho
 import { answerEviction } from './fake-evictions.js';
 import { isSelected } from './object-rules.js';
 
-export const POD_DISRUPTION_BUDGET: ResourceKind = {
-  group: 'policy',
-  version: 'v1',
-  plural: 'poddisruptionbudgets',
-  kind: 'PodDisruptionBudget',
-  namespaced: true,
-};
+export const POD_DISRUPTION_BUDGET = KINDS.podDisruptionBudget;
 
 export type { FakeCall } from './fake-authorization.js';
 

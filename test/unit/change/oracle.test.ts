@@ -4,6 +4,7 @@ import { machineConfigSchema } from '../../../machine-config/api/machine-config.
 import { machineConfigurationSchema } from '../../../machine-config/api/machine-configuration.js';
 import type { EffectiveDisruptionAction } from '../../../machine-config/api/node-disruption-policy.js';
 import { checkReconcilable } from '../../../machine-config/change/check-reconcilable.js';
+import { KERNEL_TYPES } from '../../../machine-config/render/spec.js';
 import { EMPTY_CONTENT, type ConfigContent } from '../../../machine-config/change/content.js';
 import { diffConfigs } from '../../../machine-config/change/diff-configs.js';
 import { disruption, summariseCost } from '../../../machine-config/change/disruption.js';
@@ -27,10 +28,11 @@ const answer = (path: string) => json(path) as Answer;
 
 /** Without the checks of rendering, which refuse some of these configs earlier. */
 function contentOf(path: string): ConfigContent {
-  const { config, kernelArguments, ...fields } = machineConfigSchema.parse(json(path)).spec ?? {};
+  const { config, kernelArguments, kernelType, ...fields } = machineConfigSchema.parse(json(path)).spec ?? {};
   return {
     ...EMPTY_CONTENT,
     ...fields,
+    kernelType: KERNEL_TYPES.find((known) => known === kernelType) ?? EMPTY_CONTENT.kernelType,
     kernelArguments: kernelArguments ?? [],
     config: ignitionSchema.parse(config),
   };

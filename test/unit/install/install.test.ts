@@ -244,7 +244,7 @@ describe('install on a cluster with nodes', () => {
 });
 
 describe('install beside another machine-config operator', () => {
-  const deployments = { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true };
+  const deployments = KINDS.deployment;
   const operators = {
     group: 'config.openshift.io',
     version: 'v1',
