@@ -1,6 +1,6 @@
 import { defineSearchAttributeKey } from '@temporalio/common';
 
-/** Keyword search attributes; registered by temporal-dev.yaml in development and by `drydock install` elsewhere. */
+/** Keyword search attributes. A namespace must have them: temporal-dev.yaml in the lab, docs/operating.md elsewhere. */
 export const SEARCH_ATTRIBUTES = {
   pool: defineSearchAttributeKey('DrydockPool', 'KEYWORD'),
   node: defineSearchAttributeKey('DrydockNode', 'KEYWORD'),
