@@ -90,8 +90,13 @@ export class WorkflowLab {
   }
 
   async startControl(tuning: Partial<PoolTuning> = {}): Promise<void> {
-    this.#control = await startControlWorker({
-      kubernetes: this.cluster,
+    this.#control = await this.startControlOf(this.cluster, tuning);
+  }
+
+  /** A control worker of any cluster on the same Temporal namespace; the caller stops it. */
+  async startControlOf(cluster: FakeCluster, tuning: Partial<PoolTuning> = {}): Promise<ControlWorker> {
+    return startControlWorker({
+      kubernetes: cluster,
       flavour,
       connection: this.environment.nativeConnection,
       temporal: this.environment.client,

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { KINDS } from '../../activities/kubernetes/client.js';
 import type { UpdateNodeResult } from '../../workflows/contract/inputs.js';
 import { SEARCH_ATTRIBUTES } from '../../workflows/contract/search-attributes.js';
+import { CONTROL_TASK_QUEUE, managePoolId } from '../../workflows/contract/ids.js';
+import { FakeCluster } from '../support/fake-cluster.js';
 import { Gate } from '../support/gate.js';
 import type { SimulatedNode, Step } from '../support/simulated-node.js';
 import { flavour, until, WorkflowLab } from '../support/workflow-lab.js';
@@ -361,5 +363,28 @@ describe.concurrent('a rollout', () => {
       { spec: { config: { ignition: { version: '3.4.0' } } } },
     );
     await until('it is mended', () => lab.condition('bad', 'RenderDegraded') === 'False');
+  });
+
+  it('keeps two clusters apart that were given the same Temporal namespace', async () => {
+    await lab.addSettledPool('neighbour', 1);
+    const { workflow } = lab.environment.client;
+    await until('visibility shows the pool', async () => {
+      for await (const { workflowId } of workflow.list({ query: 'WorkflowType = "managePool"' })) {
+        if (workflowId === managePoolId('neighbour')) return true;
+      }
+      return false;
+    });
+    const other = new FakeCluster({ clusterUid: 'cluster-2' });
+    await expect(lab.startControlOf(other)).rejects.toThrow(
+      /used by the Kubernetes cluster "cluster-1".*this is cluster-2/,
+    );
+
+    const stranger = await workflow.start('renderPool', {
+      workflowId: 'render/of-another-cluster',
+      taskQueue: CONTROL_TASK_QUEUE,
+      args: [{ cluster: 'cluster-2', pool: 'neighbour' }],
+    });
+    const failure: unknown = await stranger.result().catch((error: unknown) => error);
+    expect(failure).toMatchObject({ cause: { cause: { type: 'WrongCluster' } } });
   });
 });
