@@ -10,7 +10,8 @@ export interface ObservedNode {
   readonly name: string;
   readonly pool: string;
   readonly zone: string;
-  readonly createdAt: string;
+  /** ISO 8601, as the Node says now: the lab gives Nodes their age after they were created. */
+  createdAt: string;
   state: string;
   current: string;
   desired: string;
@@ -85,6 +86,7 @@ export class NodeObserver {
     const before = visible(node);
     const annotations = object.metadata.annotations ?? {};
     const keys = this.#flavour.annotations;
+    node.createdAt = object.metadata.creationTimestamp ?? '';
     node.state = annotations[keys.state] ?? '';
     node.current = annotations[keys.currentConfig] ?? '';
     node.desired = annotations[keys.desiredConfig] ?? '';
@@ -111,7 +113,7 @@ export class NodeObserver {
       name: metadata.name,
       pool: this.#poolOf(metadata.labels ?? {}),
       zone: metadata.labels?.['topology.kubernetes.io/zone'] ?? '',
-      createdAt: metadata.creationTimestamp ?? '',
+      createdAt: '',
       state: '',
       current: '',
       desired: '',
