@@ -84,18 +84,24 @@ export class NodeObserver {
     }
     const node = this.nodes.get(name) ?? this.#firstSight(object);
     const before = visible(node);
-    const annotations = object.metadata.annotations ?? {};
-    const keys = this.#flavour.annotations;
-    node.createdAt = object.metadata.creationTimestamp ?? '';
-    node.state = annotations[keys.state] ?? '';
-    node.current = annotations[keys.currentConfig] ?? '';
-    node.desired = annotations[keys.desiredConfig] ?? '';
-    node.ready = object.status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;
-    node.schedulable = object.spec?.unschedulable !== true;
+    Object.assign(node, this.#shown(object));
     const bootId = object.status?.nodeInfo?.bootID;
     if (bootId !== undefined) node.bootIds.add(bootId);
     this.#note(node);
     if (visible(node) !== before) this.#listener(node);
+  }
+
+  #shown({ metadata, spec, status }: Node) {
+    const { state, currentConfig, desiredConfig } = this.#flavour.annotations;
+    const annotation = (key: string): string => metadata.annotations?.[key] ?? '';
+    return {
+      createdAt: metadata.creationTimestamp ?? '',
+      state: annotation(state),
+      current: annotation(currentConfig),
+      desired: annotation(desiredConfig),
+      ready: status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true,
+      schedulable: spec?.unschedulable !== true,
+    };
   }
 
   #note(node: ObservedNode): void {

@@ -10,12 +10,10 @@ import { fileURLToPath } from 'node:url';
 import pino from 'pino';
 import { KINDS } from '../../activities/kubernetes/client.js';
 import type { NodeResource, PoolResource } from '../../activities/cluster/control-dependencies.js';
-import { readLabSettings } from '../../dev/settings.js';
-import { ensureTemporalCli } from '../../dev/tools/temporal-tools.js';
+import { startLab, type Lab } from '../../dev/lab.js';
 import { apiFlavour } from '../../machine-config/api/flavour.js';
 import { nodeTaskQueue, rollOutPoolId, updateNodeId } from '../../workflows/contract/ids.js';
 import type { PoolTuning } from '../../workflows/contract/inputs.js';
-import { SEARCH_ATTRIBUTES } from '../../workflows/contract/search-attributes.js';
 import { startControlWorker, type ControlWorker } from '../../workers/control-worker.js';
 import { FakeCluster } from './fake-cluster.js';
 import { SimulatedNode } from './simulated-node.js';
@@ -55,18 +53,6 @@ export function workflowBundle(): Promise<WorkflowBundleWithSourceMap> {
   return bundle;
 }
 
-/** A real Temporal server on this machine. */
-export async function startTemporalServer(): Promise<TestWorkflowEnvironment> {
-  const path = await ensureTemporalCli(readLabSettings(), () => undefined);
-  return TestWorkflowEnvironment.createLocal({
-    server: {
-      executable: { type: 'existing-path', path },
-      searchAttributes: Object.values(SEARCH_ATTRIBUTES),
-      log: { format: 'pretty', level: 'error' },
-    },
-  });
-}
-
 /**
  * The real workflows and cluster activities on a real Temporal server, over the one fake of the API server and simulated
  * nodes. Pools and nodes get names of their own in each test, since workflow ids are made of them.
@@ -75,18 +61,24 @@ export class WorkflowLab {
   readonly environment: TestWorkflowEnvironment;
   readonly pools = flavour.machineConfigPool;
   readonly cluster: FakeCluster;
+  readonly #lab: Lab;
   readonly #nodeWorkers = new Map<string, { worker: Worker; finished: Promise<void> }>();
   #control: ControlWorker | undefined;
 
-  private constructor(environment: TestWorkflowEnvironment, cluster: FakeCluster) {
+  private constructor(lab: Lab, environment: TestWorkflowEnvironment, cluster: FakeCluster) {
+    this.#lab = lab;
     this.environment = environment;
     this.cluster = cluster;
   }
 
   static async start(tuning: Partial<PoolTuning> = {}): Promise<WorkflowLab> {
-    const lab = new WorkflowLab(await startTemporalServer(), new FakeCluster());
-    await lab.startControl(tuning);
-    return lab;
+    // The lab's server ends with this process, however that ends.
+    const lab = await startLab({ kubernetes: false });
+    const { address, namespace } = lab.temporal;
+    const environment = await TestWorkflowEnvironment.createFromExistingServer({ address, namespace });
+    const started = new WorkflowLab(lab, environment, new FakeCluster());
+    await started.startControl(tuning);
+    return started;
   }
 
   async startControl(tuning: Partial<PoolTuning> = {}): Promise<void> {
@@ -115,6 +107,7 @@ export class WorkflowLab {
     await this.stopControl();
     await Promise.all([...this.#nodeWorkers.keys()].map((name) => this.stopNodeWorker(name)));
     await this.environment.teardown();
+    await this.#lab.stop();
   }
 
   /** A pool and its nodes, oldest first, registered and with their workers running. */
