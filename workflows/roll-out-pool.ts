@@ -34,7 +34,11 @@ export async function rollOutPool(input: RollOutPoolInput): Promise<RollOutPoolR
       const turn = await takeTurn(input, fleet);
       lastTurn = turn;
       setCurrentDetails(rolloutDetails(turn, fleet.nodes()));
-      if (turn.done && fleet.size === 0) return await finish(input, turn);
+      if (turn.done && fleet.size === 0) {
+        const result = await finish(input, turn);
+        // A wake that came since the turn began would be lost with this run: whoever sent it believes it was heard.
+        if (!fleet.hasNews) return result;
+      }
       if (historyIsFull(maxEvents)) await continueAsNew<typeof rollOutPool>({ ...input, ...fleet.handOver() });
 
       const patience = Math.min(tickSeconds * 1000, Math.max((turn.waiting?.until ?? Infinity) - Date.now(), 0));

@@ -6,6 +6,7 @@ import {
   Worker,
   type WorkflowBundleWithSourceMap,
 } from '@temporalio/worker';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pino from 'pino';
 import { KINDS } from '../../activities/kubernetes/client.js';
@@ -39,6 +40,8 @@ export const TEST_TUNING: PoolTuning = {
     cleanUpSeconds: 10,
   },
 };
+
+const STOP_MILLISECONDS = 20_000;
 
 Runtime.install({ logger: new DefaultLogger('ERROR') });
 
@@ -104,8 +107,12 @@ export class WorkflowLab {
   }
 
   async stop(): Promise<void> {
-    await this.stopControl();
-    await Promise.all([...this.#nodeWorkers.keys()].map((name) => this.stopNodeWorker(name)));
+    const stopped = Promise.all([
+      this.stopControl(),
+      ...[...this.#nodeWorkers.keys()].map((name) => this.stopNodeWorker(name)),
+    ]);
+    // A step that a failed test still holds never ends; the lab is taken down all the same.
+    await Promise.race([stopped, setTimeout(STOP_MILLISECONDS, undefined, { ref: false })]);
     await this.environment.teardown();
     await this.#lab.stop();
   }
@@ -273,6 +280,6 @@ export async function until(
   const deadline = Date.now() + limitMilliseconds;
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`waited in vain for: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await setTimeout(20);
   }
 }
