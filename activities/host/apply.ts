@@ -66,7 +66,7 @@ async function carryOut(
   changes: readonly PlannedChange[],
   step: (words: string) => Promise<void>,
 ): Promise<void> {
-  const { enablement, kernelArguments } = plan;
+  const { enablement, os } = plan;
   if (enablement.disable.length > 0) {
     await step(`disabling ${enablement.disable.join(', ')}`);
     await host.systemctl.disable(enablement.disable);
@@ -86,9 +86,9 @@ async function carryOut(
     await step(`enabling ${enablement.enable.join(', ')}`);
     await host.systemctl.enable(enablement.enable);
   }
-  if (kernelArguments !== undefined) {
-    await step('staging kernel arguments');
-    await host.os.stageKernelArguments(kernelArguments.after);
+  if (os !== undefined) {
+    await step('staging the operating system');
+    await host.os.stage(os.after);
   }
 }
 
@@ -133,7 +133,7 @@ async function openJournal(input: ApplyInput, changes: readonly PlannedChange[])
     undo: {
       changes: kept,
       links: plan.enablement.linksBefore,
-      ...(plan.kernelArguments === undefined ? {} : { kernelArguments: plan.kernelArguments.before }),
+      ...(plan.os === undefined ? {} : { os: plan.os.before }),
     },
     ...(previous === undefined ? {} : { previous }),
   };

@@ -2,8 +2,8 @@ import type { MachineConfig } from '../../machine-config/api/machine-config.js';
 import { readAccounts } from './accounts.js';
 import { NotPossibleHere, parentsOf, type Entry, type EntryContext } from './entry.js';
 import { fileEntries } from './files.js';
-import type { Host } from './host.js';
-import { ignitionOf, kernelArgumentsOf } from './rendered.js';
+import type { Host, OsState } from './host.js';
+import { ignitionOf, osStateOf } from './rendered.js';
 import { checkManageable, PathRefused, resolveInRoot } from './root-path.js';
 import { sshKeyEntries } from './ssh-keys.js';
 import { enablementWishes, unitEntries } from './units.js';
@@ -14,7 +14,7 @@ export interface Desired {
   readonly entries: ReadonlyMap<string, Entry>;
   /** Unit to wish; units without a wish are left alone. */
   readonly enablement: ReadonlyMap<string, boolean>;
-  readonly kernelArguments: readonly string[];
+  readonly os: OsState;
 }
 
 /**
@@ -43,7 +43,7 @@ export async function desiredEntries(config: MachineConfig, host: Host, sshUser:
     name: config.metadata.name,
     entries,
     enablement: enablementWishes(ignition),
-    kernelArguments: kernelArgumentsOf(config),
+    os: osStateOf(config),
   };
 }
 

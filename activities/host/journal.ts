@@ -1,4 +1,5 @@
 import type { EntryOrigin } from './entry.js';
+import type { OsState } from './host.js';
 import type { StoredState } from './state-store.js';
 import type { EnablementLink } from './units.js';
 
@@ -8,7 +9,7 @@ export interface UndoRecord {
   /** Links of every unit that is enabled or disabled. */
   readonly links: Readonly<Record<string, readonly EnablementLink[]>>;
   /** Present if the update stages others. */
-  readonly kernelArguments?: readonly string[];
+  readonly os?: OsState;
 }
 
 /**
@@ -25,6 +26,10 @@ export interface Journal {
   /** The boot in which it is applied. */
   readonly bootId: string;
   readonly needsReboot: boolean;
+  /** What `/etc` belonged to then (see OsBackend.deployment); absent in journals of earlier versions. */
+  readonly deployment?: string;
+  /** The update may have cut the node off: after the reboot, an API server that cannot be reached is a reason to go back. */
+  readonly touchesNetwork?: boolean;
   /** ISO 8601. */
   readonly at: string;
   readonly filesWritten: number;
@@ -36,3 +41,14 @@ export interface Journal {
 
 /** What is managed on a path besides what a config names. */
 export type ChangeOrigin = EntryOrigin | 'enablement' | 'state';
+
+/** An update that was applied, booted, and taken back by the host itself. */
+export interface Rollback {
+  readonly target: string;
+  /** Why, for people. */
+  readonly reason: string;
+  /** The boot in which it was taken back; the host reboots once out of it. */
+  readonly bootId: string;
+  /** ISO 8601. */
+  readonly at: string;
+}

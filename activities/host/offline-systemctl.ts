@@ -44,7 +44,10 @@ export function parseInstallSection(text: string): InstallSection {
  * `systemctl` for a root folder in which no systemd runs: enabling and disabling are only links, which it makes and
  * removes itself.
  */
-export function offlineSystemctl(root: string, ownerOnDisk: Host['ownerOnDisk']): Systemctl {
+export function offlineSystemctl(
+  root: string,
+  ownerOnDisk: Host['ownerOnDisk'],
+): Pick<Systemctl, 'enablement' | 'enable' | 'disable' | 'reload'> {
   const owner = ownerOnDisk({ uid: 0, gid: 0 });
 
   async function wanted(unit: string): Promise<{ links: EnablementLink[]; also: readonly string[] } | undefined> {

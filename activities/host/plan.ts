@@ -2,11 +2,12 @@ import { join } from 'node:path';
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
 import { EMPTY_CONTENT } from '../../machine-config/change/content.js';
 import { disruption, summariseCost, type DisruptionCost } from '../../machine-config/change/disruption.js';
+import { usedOsFields } from '../../machine-config/change/os-fields.js';
 import { DEFAULT_POLICIES } from '../../machine-config/change/policies.js';
 import { readSpec } from '../../machine-config/render/spec.js';
 import { desiredEntries, type Desired } from './desired.js';
 import { NotPossibleHere, parentsOf, type Entry } from './entry.js';
-import type { Host } from './host.js';
+import type { Host, OsState } from './host.js';
 import type { ChangeOrigin } from './journal.js';
 import { ABSENT, differenceOf, MASK_TARGET, readState, type PathState } from './path-state.js';
 import { planEnablement, type EnablementPlan } from './plan-enablement.js';
@@ -32,7 +33,8 @@ export interface UpdatePlan {
   /** In the order in which they are made; undone in reverse. */
   readonly changes: readonly PlannedChange[];
   readonly enablement: EnablementPlan;
-  readonly kernelArguments?: { readonly before: readonly string[]; readonly after: readonly string[] };
+  /** Present if the operating system itself shall be another one after the next boot. */
+  readonly os?: { readonly before: OsState; readonly after: OsState };
   /** The originals to remember once the update is applied. */
   readonly originals: {
     readonly paths: ReadonlyMap<string, PathState>;
@@ -91,7 +93,7 @@ export async function planUpdate(input: PlanInput): Promise<UpdatePlan> {
     target,
     changes: [...changes, ...enablement.changes],
     enablement,
-    ...(await kernelArgumentChange(host, wanted)),
+    ...(await operatingSystemChange(host, wanted)),
     originals: { paths: originals, units: enablement.originals },
     ...(await summing(input, wanted, changes, enablement)),
     warnings: enablement.warnings,
@@ -99,17 +101,13 @@ export async function planUpdate(input: PlanInput): Promise<UpdatePlan> {
 }
 
 /** What this host's operating system cannot do is refused, not left out. */
-function checkOperatingSystem(target: MachineConfig, host: Host): void {
-  const spec = target.spec ?? {};
-  const cannot = (field: string) =>
-    new NotPossibleHere(
-      `spec.${field}: this host (${host.os.name}) cannot do it; remove it from the MachineConfigs of this pool`,
-    );
-  if (spec.osImageURL) throw cannot('osImageURL');
-  if ((spec.extensions ?? []).length > 0) throw cannot('extensions');
-  if (spec.kernelType && spec.kernelType !== 'default') throw cannot(`kernelType ${spec.kernelType}`);
-  if (spec.fips === true) throw cannot('fips');
-  if ((spec.kernelArguments ?? []).length > 0 && !host.os.canSetKernelArguments) throw cannot('kernelArguments');
+function checkOperatingSystem(target: MachineConfig, { os }: Host): void {
+  for (const field of usedOsFields(readSpec(target.spec))) {
+    const why = os.refusal(field);
+    if (why !== undefined) {
+      throw new NotPossibleHere(`spec.${field}: ${why}; remove it from the MachineConfigs of this pool`);
+    }
+  }
 }
 
 /**
@@ -211,11 +209,19 @@ function inOrder(changes: readonly PlannedChange[]): PlannedChange[] {
   });
 }
 
-async function kernelArgumentChange(host: Host, wanted: Desired) {
-  if (!host.os.canSetKernelArguments) return {};
-  const before = await host.os.stagedKernelArguments();
-  const after = wanted.kernelArguments;
-  return sameList(before, after) ? {} : { kernelArguments: { before, after } };
+async function operatingSystemChange(host: Host, wanted: Desired) {
+  const before = await host.os.staged();
+  const after = wanted.os;
+  return sameOsState(before, after) ? {} : { os: { before, after } };
+}
+
+export function sameOsState(one: OsState, other: OsState): boolean {
+  return (
+    sameList(one.kernelArguments, other.kernelArguments) &&
+    sameList(one.extensions.toSorted(), other.extensions.toSorted()) &&
+    one.osImageURL === other.osImageURL &&
+    one.kernelType === other.kernelType
+  );
 }
 
 export function sameList(one: readonly string[], other: readonly string[]): boolean {
@@ -228,7 +234,7 @@ function countDifferent({ before, after }: { before: readonly string[]; after: r
     ...before.filter((argument) => !after.includes(argument)),
     ...after.filter((argument) => !before.includes(argument)),
   ];
-  return Math.max(1, onlyOneSide.length);
+  return sameList(before, after) ? 0 : Math.max(1, onlyOneSide.length);
 }
 
 async function summing(
@@ -237,7 +243,7 @@ async function summing(
   changes: readonly PlannedChange[],
   enablement: EnablementPlan,
 ) {
-  const { kernelArguments } = await kernelArgumentChange(host, wanted);
+  const { os } = await operatingSystemChange(host, wanted);
   const count = (origin: ChangeOrigin) => changes.filter((change) => change.origin === origin).length;
   const units = new Set([
     ...changes.flatMap((change) => change.unit ?? []),
@@ -245,8 +251,9 @@ async function summing(
     ...enablement.disable,
     ...enablement.changes.flatMap((change) => change.unit ?? []),
   ]);
-  const argumentCount = kernelArguments === undefined ? 0 : countDifferent(kernelArguments);
-  const changesSomething = changes.length > 0 || units.size > 0 || argumentCount > 0;
+  const argumentCount =
+    os === undefined ? 0 : countDifferent({ before: os.before.kernelArguments, after: os.after.kernelArguments });
+  const changesSomething = changes.length > 0 || units.size > 0 || os !== undefined;
   return {
     counts: { files: count('file'), units: units.size, sshKeys: count('sshKeys'), kernelArguments: argumentCount },
     needsReboot: changesSomething && costOf(current, target) !== 'none',

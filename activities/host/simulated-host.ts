@@ -3,7 +3,7 @@ import { appendFile, chown, mkdir, readFile, rm, writeFile } from 'node:fs/promi
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrno, readIfThere, writeDurably } from './durable.js';
-import type { Host, OsBackend } from './host.js';
+import type { Host, OsBackend, OsState, Systemctl } from './host.js';
 import { offlineSystemctl } from './offline-systemctl.js';
 import type { Owner } from './path-state.js';
 
@@ -18,6 +18,8 @@ const STAGED_ARGUMENTS_FILE = `${LAB_FOLDER}/kernel-arguments`;
 const REBOOT_REQUEST_FILE = `${LAB_FOLDER}/reboot-requested.json`;
 /** One line a boot: `{"bootId": …, "at": ISO 8601}`. */
 export const BOOTS_FILE = `${LAB_FOLDER}/boots.jsonl`;
+/** One line for each thing that was asked of a service. */
+const SERVICES_FILE = `${LAB_FOLDER}/services.jsonl`;
 /** What shall go wrong on this machine; read anew before each step. */
 export const FAULTS_FILE = 'lab-faults.json';
 
@@ -69,8 +71,13 @@ export function createSimulatedHost(options: SimulatedHostOptions): Host {
   return {
     root,
     ownerOnDisk,
-    systemctl: offlineSystemctl(root, ownerOnDisk),
+    systemctl: { ...offlineSystemctl(root, ownerOnDisk), ...simulatedServices(root) },
     os: simulatedBackend(root),
+    facts: { os: 'Drydock lab 1', arch: 'amd64' },
+    sshKeyPlace: ({ home }) => Promise.resolve({ path: `${home}/.ssh/authorized_keys.d/ignition`, shared: false }),
+    protectedPaths: () => Promise.resolve([]),
+    verifyUnits: () => Promise.resolve({ errors: [], warnings: [] }),
+    label: () => Promise.resolve(),
     bootId: () => bootIdOf(root),
     async reboot({ bootId, reason }) {
       if ((await bootIdOf(root)) !== bootId) return;
@@ -141,15 +148,48 @@ async function write(path: string, contents: string): Promise<void> {
   await writeFile(path, contents);
 }
 
+/** Services are played by a list of what was asked of them; one that does not run is not started by a reload. */
+function simulatedServices(root: string): Pick<Systemctl, 'isActive' | 'start' | 'stop' | 'restart' | 'reloadUnit'> {
+  const record = async (action: string, unit: string) => {
+    await mkdir(join(root, LAB_FOLDER), { recursive: true });
+    await appendFile(join(root, SERVICES_FILE), `${JSON.stringify({ action, unit, at: new Date().toISOString() })}\n`);
+  };
+  const isActive = async (unit: string) => {
+    const actions = (await serviceActionsOf(root)).filter((entry) => entry.unit === unit);
+    const last = actions.findLast(({ action }) => action !== 'reload');
+    return last !== undefined && last.action !== 'stop';
+  };
+  return {
+    isActive,
+    start: (unit) => record('start', unit),
+    stop: (unit) => record('stop', unit),
+    restart: (unit) => record('restart', unit),
+    reloadUnit: (unit) => record('reload', unit),
+  };
+}
+
+/** What was asked of the services of a machine in all its boots, oldest first. */
+export async function serviceActionsOf(root: string): Promise<{ action: string; unit: string; at: string }[]> {
+  const lines = ((await readIfThere(join(root, SERVICES_FILE))) ?? '').split('\n').filter((line) => line !== '');
+  return lines.map((line) => JSON.parse(line) as { action: string; unit: string; at: string });
+}
+
 function simulatedBackend(root: string): OsBackend {
   const path = join(root, STAGED_ARGUMENTS_FILE);
+  const state = (kernelArguments: string[]): OsState => ({
+    kernelArguments,
+    osImageURL: '',
+    kernelType: 'default',
+    extensions: [],
+  });
   return {
     name: 'simulated',
-    canSetKernelArguments: true,
-    stagedKernelArguments: async () => ((await readIfThere(path)) ?? '').split('\n').filter((line) => line !== ''),
-    stageKernelArguments: (wanted) => writeDurably(path, wanted.map((argument) => `${argument}\n`).join('')),
-    bootedKernelArguments: async () =>
-      ((await readIfThere(join(root, COMMAND_LINE_FILE))) ?? '').match(/(?:[^\s"]|"[^"]*")+/g) ?? [],
+    refusal: (field) => (field === 'kernelArguments' ? undefined : 'a simulated machine only has kernel arguments'),
+    staged: async () => state(((await readIfThere(path)) ?? '').split('\n').filter((line) => line !== '')),
+    stage: ({ kernelArguments }) => writeDurably(path, kernelArguments.map((argument) => `${argument}\n`).join('')),
+    booted: async () =>
+      state(((await readIfThere(join(root, COMMAND_LINE_FILE))) ?? '').match(/(?:[^\s"]|"[^"]*")+/g) ?? []),
+    deployment: () => Promise.resolve(''),
   };
 }
 

@@ -3,7 +3,7 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
 import { isErrno, readIfThere, writeDurably } from './durable.js';
-import type { Journal } from './journal.js';
+import type { Journal, Rollback } from './journal.js';
 import type { Originals } from './originals.js';
 import type { PathState } from './path-state.js';
 
@@ -12,6 +12,7 @@ export const STATE_FOLDER = '/var/lib/drydock';
 export const CURRENT_CONFIG_FILE = `${STATE_FOLDER}/currentconfig`;
 export const ORIGINALS_FILE = `${STATE_FOLDER}/originals.json`;
 const JOURNAL_FILE = `${STATE_FOLDER}/journal.json`;
+const ROLLBACK_FILE = `${STATE_FOLDER}/rollback.json`;
 const BLOB_FOLDER = `${STATE_FOLDER}/blobs`;
 
 /** A PathState with the contents kept aside, by their SHA-256. */
@@ -27,6 +28,10 @@ export interface StateStore {
   journal(): Promise<Journal | undefined>;
   writeJournal(journal: Journal): Promise<void>;
   removeJournal(): Promise<void>;
+  /** An update that was taken back after its boot and is not told to the cluster yet; undefined: none. */
+  rollback(): Promise<Rollback | undefined>;
+  writeRollback(rollback: Rollback): Promise<void>;
+  removeRollback(): Promise<void>;
   /** Keeps a state so that it survives a crash. */
   store(state: PathState): Promise<StoredState>;
   load(state: StoredState): Promise<PathState>;
@@ -68,6 +73,9 @@ export function openStateStore(root: string): StateStore {
     journal: () => readJson<Journal>(JOURNAL_FILE),
     writeJournal: (journal) => writeDurably(at(JOURNAL_FILE), JSON.stringify(journal)),
     removeJournal: () => rm(at(JOURNAL_FILE), { force: true }),
+    rollback: () => readJson<Rollback>(ROLLBACK_FILE),
+    writeRollback: (rollback) => writeDurably(at(ROLLBACK_FILE), JSON.stringify(rollback)),
+    removeRollback: () => rm(at(ROLLBACK_FILE), { force: true }),
     async store(state) {
       if (state.kind !== 'file') return state;
       const { contents, ...rest } = state;

@@ -17,10 +17,10 @@ export class UndoFailedError extends Error {
  * says what shall be, not what to do, so it may be interrupted and begun again as often as need be.
  */
 export async function undo(host: Host, store: StateStore, journal: Journal): Promise<void> {
-  const { changes, links, kernelArguments } = journal.undo;
-  if (kernelArguments !== undefined) {
-    await host.beforeStep('undo: staging kernel arguments');
-    await host.os.stageKernelArguments(kernelArguments);
+  const { changes, links, os } = journal.undo;
+  if (os !== undefined) {
+    await host.beforeStep('undo: staging the operating system');
+    await host.os.stage(os);
   }
   for (const [unit, before] of Object.entries(links)) await removeOtherLinks(host, unit, before);
   for (const { path, before } of changes.toReversed()) {

@@ -1,16 +1,16 @@
 import { join } from 'node:path';
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
 import { desiredEntries } from './desired.js';
-import type { Host } from './host.js';
+import type { Host, OsState } from './host.js';
 import { differenceOf, MASK_TARGET, readState, type Difference } from './path-state.js';
-import { sameList } from './plan.js';
+import { sameList, sameOsState } from './plan.js';
 import { findUnitFile } from './units.js';
 
 /** One thing on the host that is not as a config says. */
 export interface DriftItem {
   /** A path; for enablement the unit; for kernel arguments `/proc/cmdline`. */
   readonly path: string;
-  readonly kind: Difference['kind'] | 'mask' | 'enablement' | 'kernelArguments';
+  readonly kind: Difference['kind'] | 'mask' | 'enablement' | 'kernelArguments' | 'osImage';
   /** One line for people; never tells contents. */
   readonly words: string;
 }
@@ -39,7 +39,7 @@ export async function verifyHost(
     const item = await enablementDrift(host, unit, wish);
     if (item !== undefined) drift.push(item);
   }
-  return [...drift, ...(await kernelArgumentDrift(desired.kernelArguments, host, booted))];
+  return [...drift, ...(await osDrift(desired.os, host, booted))];
 }
 
 async function enablementDrift(host: Host, unit: string, wish: boolean): Promise<DriftItem | undefined> {
@@ -50,14 +50,28 @@ async function enablementDrift(host: Host, unit: string, wish: boolean): Promise
   return { path: unit, kind: 'enablement', words: `expected ${wish ? 'enabled' : 'disabled'}, found ${found}` };
 }
 
-async function kernelArgumentDrift(wanted: readonly string[], host: Host, booted: boolean): Promise<DriftItem[]> {
-  if (!host.os.canSetKernelArguments) return [];
-  const item = (words: string): DriftItem => ({ path: '/proc/cmdline', kind: 'kernelArguments', words });
-  const staged = await host.os.stagedKernelArguments();
-  if (!sameList(staged, wanted))
-    return [item(`expected "${wanted.join(' ')}" for the next boot, found "${staged.join(' ')}"`)];
-  if (!booted) return [];
-  const running = await host.os.bootedKernelArguments();
-  const missing = wanted.filter((argument) => !running.includes(argument));
-  return missing.length === 0 ? [] : [item(`the running kernel lacks ${missing.join(' ')}`)];
+async function osDrift(wanted: OsState, { os }: Host, booted: boolean): Promise<DriftItem[]> {
+  const drift: DriftItem[] = [];
+  const item = (path: string, kind: DriftItem['kind'], words: string) => drift.push({ path, kind, words });
+  const staged = await os.staged();
+  if (!sameList(staged.kernelArguments, wanted.kernelArguments)) {
+    const found = staged.kernelArguments.join(' ');
+    const expected = wanted.kernelArguments.join(' ');
+    item('/proc/cmdline', 'kernelArguments', `expected "${expected}" for the next boot, found "${found}"`);
+  }
+  if (!sameOsState({ ...staged, kernelArguments: [] }, { ...wanted, kernelArguments: [] })) {
+    item('operating system', 'osImage', `expected ${inWords(wanted)} for the next boot, found ${inWords(staged)}`);
+  }
+  if (!booted || drift.length > 0) return drift;
+  const running = await os.booted();
+  const missing = wanted.kernelArguments.filter((argument) => !running.kernelArguments.includes(argument));
+  if (missing.length > 0) item('/proc/cmdline', 'kernelArguments', `the running kernel lacks ${missing.join(' ')}`);
+  if (wanted.osImageURL !== '' && running.osImageURL !== wanted.osImageURL) {
+    item('operating system', 'osImage', `expected to run ${wanted.osImageURL}, it runs ${running.osImageURL}`);
+  }
+  return drift;
+}
+
+function inWords({ osImageURL, kernelType, extensions }: OsState): string {
+  return [osImageURL || 'the image it has', `kernel ${kernelType}`, ...extensions].join(', ');
 }

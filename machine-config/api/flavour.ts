@@ -59,6 +59,15 @@ export const DRYDOCK_ANNOTATIONS = {
   applying: 'drydock.dev/applying',
   /** Written in the same patch as our cordon: the rendered config that we cordoned for. */
   cordonedFor: 'drydock.dev/cordoned-for',
+  /** JSON `{os, arch, backend, cannot}`: what the host is, and why it cannot do which field. Written by the node worker. */
+  host: 'drydock.dev/host',
+  /**
+   * Somebody asked on the host, by the force file, that the config is applied again as a whole although the disk is not
+   * as it says: the boot ID in which that was asked. Written by the node worker, removed when the update is done.
+   */
+  force: 'drydock.dev/force',
+  /** On a rendered config: JSON, the disruption policies in force for it, as the nodes take them. */
+  disruptionPolicies: 'drydock.dev/disruption-policies',
   /** JSON `{target, attempts, at}`: the failed update of this node, kept until one succeeds. */
   failure: 'drydock.dev/failure',
   /** On a MachineConfigPool: JSON `{node, at}`, the slot granted last; makes granting a compare-and-swap on the pool. */

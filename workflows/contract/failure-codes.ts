@@ -25,6 +25,16 @@ export const FAILURE_CODES = {
   UndoFailed: { retryable: false },
   /** The same boot ID as before: the reboot has not happened yet. */
   NotRebootedYet: { retryable: true },
+  /** Something on the host holds an inhibitor lock against a shutdown; names who and why. */
+  RebootInhibited: { retryable: true },
+  /** The plan turned out to need a drain that was not made; the update plans again. */
+  NotDrained: { retryable: false },
+  /** The host was told to reboot, answers, and is still in the same boot at the end of the limit. */
+  NotRebooted: { retryable: false },
+  /** After the reboot the host runs another operating-system image than the target's. */
+  WrongImage: { retryable: false },
+  /** After the reboot the node could not keep itself alive, restored the state before the update and rebooted again. */
+  RolledBackAfterBoot: { retryable: false },
   /** After the reboot the disk is not as the target says. */
   NotAsTarget: { retryable: false },
   /** The Node is not Ready yet after the reboot. */
