@@ -8,9 +8,16 @@ import type {
   RunningUpdates,
 } from '../activities/cluster/control-dependencies.js';
 import { createControlActivities } from '../activities/cluster/create-control-activities.js';
-import { hintsOfMachineConfig, hintsOfNode, hintsOfPool } from '../activities/cluster/pool-hints.js';
+import type { MachineConfigurationResource } from '../activities/cluster/disruption-policies.js';
+import {
+  hintsOfMachineConfig,
+  hintsOfMachineConfiguration,
+  hintsOfNode,
+  hintsOfPool,
+} from '../activities/cluster/pool-hints.js';
 import { CLUSTER_MEMO } from '../activities/cluster/signal-pool.js';
 import { KINDS, type KubernetesClient, type KubernetesObject } from '../activities/kubernetes/client.js';
+import { failedWith } from '../activities/kubernetes/failures.js';
 import { WatchCache } from '../activities/kubernetes/watch-cache.js';
 import type { ApiFlavour, ResourceKind } from '../machine-config/api/flavour.js';
 import { CONTROL_TASK_QUEUE, updateNodeId } from '../workflows/contract/ids.js';
@@ -55,15 +62,20 @@ export async function startControlWorker(options: ControlWorkerOptions): Promise
   await refuseBesideOtherCluster(temporal, cluster);
 
   const watching = new AbortController();
-  const cache = <T extends KubernetesObject>(resource: ResourceKind) =>
+  const broken = (err: unknown, watch: string) => logger.warn({ err, watch }, 'A watch broke and is begun again');
+  const cache = <T extends KubernetesObject>(resource: ResourceKind, onError = broken) =>
     new WatchCache<T>(kubernetes, resource, {
       signal: watching.signal,
       delayMs: options.watchDelayMs ?? 0,
-      onError: (err) => logger.warn({ err, watch: resource.plural }, 'A watch broke and is begun again'),
+      onError: (error) => onError(error, resource.plural),
     });
   const nodes = cache<NodeResource>(KINDS.node);
   const pools = cache<PoolResource>(flavour.machineConfigPool);
   const machineConfigs = cache<MachineConfigResource>(flavour.machineConfig);
+  // A cluster need not have this kind: nobody waits for it, and its absence is no news.
+  const configurations = cache<MachineConfigurationResource>(flavour.machineConfiguration, (error, watch) => {
+    if (!failedWith(error, 'NotFound')) broken(error, watch);
+  });
 
   try {
     await Promise.all([nodes.synced(), pools.synced(), machineConfigs.synced()]);
@@ -78,6 +90,7 @@ export async function startControlWorker(options: ControlWorkerOptions): Promise
         cluster,
         nodes,
         pools,
+        configs: machineConfigs,
         updates: runningUpdates(temporal),
         now: Date.now,
       }),
@@ -89,6 +102,7 @@ export async function startControlWorker(options: ControlWorkerOptions): Promise
     nodes.onChange((change) => signaller.hint(hintsOfNode(change, pools.list(), flavour)));
     pools.onChange((change) => signaller.hint(hintsOfPool(change)));
     machineConfigs.onChange((change) => signaller.hint(hintsOfMachineConfig(change, pools.list())));
+    configurations.onChange((change) => signaller.hint(hintsOfMachineConfiguration(change, pools.list())));
     everyPool();
     const repeat = setInterval(everyPool, REPEAT_MILLISECONDS);
     const finished = worker.run().finally(() => {

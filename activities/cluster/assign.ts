@@ -1,7 +1,12 @@
 import { DRYDOCK_ANNOTATIONS } from '../../machine-config/api/flavour.js';
 import { holdsGrant } from '../../machine-config/pool/availability.js';
 import { nodeFacts, type NodeFacts } from '../../machine-config/pool/facts.js';
-import { decideGrant, type LastGrant } from '../../machine-config/pool/grant.js';
+import {
+  annotationsOfGrant,
+  decideGrant,
+  type GrantedAnnotations,
+  type LastGrant,
+} from '../../machine-config/pool/grant.js';
 import { membersOf, poolOf } from '../../machine-config/pool/membership.js';
 import type { Grant } from '../../machine-config/pool/turn.js';
 import type { AssignInput } from '../../workflows/contract/activities.js';
@@ -13,7 +18,7 @@ import {
   type NodeResource,
   type PoolResource,
 } from './control-dependencies.js';
-import { poolFacts, poolSelectors } from './pool-view.js';
+import { poolFacts, poolSelectors, targetDemands } from './pool-view.js';
 
 /** How often a write that met a newer version is decided anew before Temporal retries the whole. */
 const CONFLICT_ATTEMPTS = 5;
@@ -47,7 +52,7 @@ async function assignOnce(dependencies: ControlDependencies, input: AssignInput)
   return grant;
 }
 
-function decide({ flavour, now }: ControlDependencies, input: AssignInput, live: LiveObjects): Grant {
+function decide({ flavour, configs, now }: ControlDependencies, input: AssignInput, live: LiveObjects): Grant {
   const selectors = poolSelectors(live.pools);
   const facts = live.nodes.map((node) => nodeFacts(node, flavour));
   return decideGrant({
@@ -59,24 +64,31 @@ function decide({ flavour, now }: ControlDependencies, input: AssignInput, live:
     nodeUid: input.nodeUid,
     members: membersOf(input.pool, facts, selectors),
     lastGrant: live.pool && lastGrantOf(live.pool),
+    demands: live.pool && targetDemands(live.pool, configs),
     now: now(),
     poolOf: (node) => poolOf(node, selectors),
   });
 }
 
-/** Makes the Node's desiredConfig what was decided; a slot that is taken is recorded on the pool first. */
+/** Makes the Node say what was decided; a slot that is taken is recorded on the pool first. */
 async function write(
   dependencies: ControlDependencies,
   { pool }: LiveObjects,
   node: NodeResource,
-  { outcome, target }: Exclude<Grant, { outcome: 'refused' }>,
+  grant: Exclude<Grant, { outcome: 'refused' }>,
 ): Promise<void> {
   const { client, flavour } = dependencies;
   const facts = nodeFacts(node, flavour);
-  if (facts.desired === target) return;
-  if (outcome === 'granted' && pool && !holdsGrant(facts)) await recordGrant(dependencies, pool, facts, target);
+  const wanted = annotationsOfGrant(facts, grant);
+  if (wanted === undefined) return;
+  if (grant.outcome === 'granted' && pool && !holdsGrant(facts)) {
+    await recordGrant(dependencies, pool, facts, wanted);
+  }
   const { name, resourceVersion } = node.metadata;
-  const annotations = { [flavour.annotations.desiredConfig]: target };
+  const annotations = {
+    [flavour.annotations.desiredConfig]: wanted.desired,
+    [DRYDOCK_ANNOTATIONS.forceGranted]: wanted.forceGranted,
+  };
   await client.patch(KINDS.node, { name }, { metadata: { resourceVersion, annotations } });
 }
 
@@ -118,9 +130,14 @@ function lastGrantOf(pool: PoolResource): LastGrant | undefined {
   const text = pool.metadata.annotations?.[DRYDOCK_ANNOTATIONS.lastGrant];
   if (text === undefined) return undefined;
   try {
-    const { node, at, target } = JSON.parse(text) as Partial<LastGrant>;
+    const { node, at, target, force } = JSON.parse(text) as Partial<LastGrant>;
     if (typeof node !== 'string' || typeof at !== 'string') return undefined;
-    return { node, at, ...(typeof target === 'string' ? { target } : {}) };
+    return {
+      node,
+      at,
+      ...(typeof target === 'string' ? { target } : {}),
+      ...(typeof force === 'string' ? { force } : {}),
+    };
   } catch {
     return undefined;
   }
@@ -130,9 +147,14 @@ function recordGrant(
   dependencies: ControlDependencies,
   pool: PoolResource,
   node: NodeFacts,
-  target: string,
+  { desired, forceGranted }: GrantedAnnotations,
 ): Promise<void> {
-  const grant: LastGrant = { node: node.name, at: new Date(dependencies.now()).toISOString(), target };
+  const grant: LastGrant = {
+    node: node.name,
+    at: new Date(dependencies.now()).toISOString(),
+    target: desired,
+    ...(forceGranted === null ? {} : { force: forceGranted }),
+  };
   return writeLastGrant(dependencies, pool, JSON.stringify(grant));
 }
 

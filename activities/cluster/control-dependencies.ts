@@ -29,6 +29,7 @@ export interface ControlDependencies {
   readonly cluster: string;
   readonly nodes: CachedObjects<NodeResource>;
   readonly pools: CachedObjects<PoolResource>;
+  readonly configs: CachedObjects<MachineConfigResource>;
   readonly updates: RunningUpdates;
   /** Epoch milliseconds. */
   readonly now: () => number;

@@ -3,14 +3,14 @@ import { planTurn as decide } from '../../machine-config/pool/plan-turn.js';
 import type { Turn } from '../../machine-config/pool/turn.js';
 import type { PlanTurnInput } from '../../workflows/contract/activities.js';
 import { refuseOtherCluster, type ControlDependencies } from './control-dependencies.js';
-import { memberFacts, poolFacts } from './pool-view.js';
+import { memberFacts, poolFacts, targetDemands } from './pool-view.js';
 
 /**
  * Decides what may happen next in a pool, over the watch cache. A cache that lags never widens the throttle: what runs
  * is counted whether or not the cache shows it, and `assign` decides again on live data.
  */
 export function planTurn(dependencies: ControlDependencies, input: PlanTurnInput): Turn {
-  const { cluster, flavour, nodes, pools } = dependencies;
+  const { cluster, flavour, nodes, pools, configs } = dependencies;
   refuseOtherCluster(cluster, input.cluster);
   const pool = pools.get(input.pool);
   const gone = Object.entries(input.inFlight)
@@ -18,6 +18,7 @@ export function planTurn(dependencies: ControlDependencies, input: PlanTurnInput
     .map(([node]) => node);
   return decide({
     pool: pool === undefined ? deletedPool(input.pool) : poolFacts(pool),
+    demands: pool && targetDemands(pool, configs),
     members:
       pool === undefined
         ? inFlightFacts(dependencies, input)

@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ApiFlavour } from '../../machine-config/api/flavour.js';
+import { MACHINE_CONFIGURATION_NAME } from '../../machine-config/api/machine-configuration.js';
 import { matchesSelector } from '../../machine-config/api/label-selector.js';
 import { nodeFacts } from '../../machine-config/pool/facts.js';
 import { poolOf } from '../../machine-config/pool/membership.js';
 import type { PoolChanged } from '../../workflows/contract/messages.js';
 import type { CacheChange } from '../kubernetes/watch-cache.js';
 import type { MachineConfigResource, NodeResource, PoolResource } from './control-dependencies.js';
+import type { MachineConfigurationResource } from './disruption-policies.js';
 import { poolSelectors } from './pool-view.js';
 
 /** A pool and what about it has changed. */
@@ -64,6 +66,17 @@ export function hintsOfMachineConfig(
   return pools
     .filter(({ spec }) => labels.some((each) => matchesSelector(spec.machineConfigSelector, each)))
     .map(({ metadata }) => ({ pool: metadata.name, what: 'config' }));
+}
+
+/** What changes cost is the same for all pools. Our own writes of its status do not count. */
+export function hintsOfMachineConfiguration(
+  change: CacheChange<MachineConfigurationResource>,
+  pools: readonly PoolResource[],
+): Hint[] {
+  const { before, object, type } = change;
+  const isSame = type !== 'DELETED' && before !== undefined && isDeepStrictEqual(before.spec, object.spec);
+  if (isSame || object.metadata.name !== MACHINE_CONFIGURATION_NAME) return [];
+  return pools.map(({ metadata }) => ({ pool: metadata.name, what: 'config' }));
 }
 
 function meaning({ metadata, spec }: MachineConfigResource): unknown {

@@ -3,7 +3,6 @@ import type { MachineConfig } from '../../machine-config/api/machine-config.js';
 import type { MachineConfiguration } from '../../machine-config/api/machine-configuration.js';
 import { readSpec } from '../../machine-config/render/spec.js';
 import { renderPool as render } from '../../machine-config/render/render-pool.js';
-import type { KubernetesObject } from '../kubernetes/client.js';
 import { failedWith } from '../kubernetes/failures.js';
 import type { ControlDependencies, MachineConfigResource, PoolResource } from './control-dependencies.js';
 
@@ -14,6 +13,8 @@ export interface RenderedFrom {
   readonly config: MachineConfig;
   /** What was merged. */
   readonly machineConfigs: readonly MachineConfigResource[];
+  /** MachineConfiguration `cluster`, if there is one. */
+  readonly configuration: MachineConfiguration | undefined;
 }
 
 /**
@@ -23,16 +24,13 @@ export interface RenderedFrom {
 export async function whyIrreconcilable(
   dependencies: ControlDependencies,
   pool: PoolResource,
-  rendered: RenderedFrom,
+  { configuration, ...rendered }: RenderedFrom,
 ): Promise<string | undefined> {
   const { client, flavour } = dependencies;
   const name = pool.spec.configuration?.name;
   if (name === undefined || name === '' || name === rendered.config.metadata.name) return undefined;
   const present = await find<MachineConfigResource>(() => client.get(flavour.machineConfig, { name }));
   if (present === undefined) return undefined;
-  const configuration = await find<KubernetesObject & MachineConfiguration>(() =>
-    client.get(flavour.machineConfiguration, { name: 'cluster' }),
-  );
   const overrides = configuration?.spec.irreconcilableValidationOverrides?.storage;
   const old = readSpec(present.spec);
   const check = (config: MachineConfig) =>

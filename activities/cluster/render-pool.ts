@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import { apiVersionOf } from '../../machine-config/api/flavour.js';
+import { apiVersionOf, DRYDOCK_ANNOTATIONS } from '../../machine-config/api/flavour.js';
+import type { MachineConfig } from '../../machine-config/api/machine-config.js';
+import { osDemands, whyNotForMembers } from '../../machine-config/pool/capabilities.js';
 import { renderPool as render } from '../../machine-config/render/render-pool.js';
 import { verifyRenderedName } from '../../machine-config/render/name.js';
 import { selectMachineConfigs } from '../../machine-config/render/select.js';
@@ -11,6 +13,7 @@ import {
   type MachineConfigResource,
   type PoolResource,
 } from './control-dependencies.js';
+import { freezeOn, readDisruptionPolicies } from './disruption-policies.js';
 import { memberFacts } from './pool-view.js';
 import { whyIrreconcilable } from './reconcile-render.js';
 import { readPool, writePoolStatus } from './sync-pool.js';
@@ -29,20 +32,47 @@ export async function renderPool(dependencies: ControlDependencies, input: PoolS
   const machineConfigs = await client.list<MachineConfigResource>(flavour.machineConfig);
   const selected = selectMachineConfigs(pool, machineConfigs);
   const result = render({ pool: input.pool, machineConfigs: selected, flavour });
+  const policies = await readDisruptionPolicies(dependencies);
+  // Also where nothing new can be rendered: what is being rolled out follows the policies of now.
+  if (policies.problem === undefined) await freezeOn(dependencies, pool.spec.configuration?.name, policies.frozen);
+  const { configuration } = policies;
   const refused =
     result.outcome === 'refused'
       ? result.reason
-      : await whyIrreconcilable(dependencies, pool, { config: result.config, machineConfigs: selected });
+      : (policies.problem ??
+        whyIncapable(dependencies, pool, result.config) ??
+        (await whyIrreconcilable(dependencies, pool, {
+          config: result.config,
+          machineConfigs: selected,
+          configuration,
+        })));
   if (result.outcome === 'refused' || refused !== undefined) {
     const reason = refused ?? '';
     await reportRender(dependencies, pool, reason);
     return { outcome: 'refused', reason };
   }
   const { config, sources } = result;
-  await store(dependencies, pool, config);
+  await store(dependencies, pool, withPolicies(config, policies.frozen));
   const changed = await target(dependencies, pool, config.metadata.name, sources);
   await reportRender(dependencies, (await readPool(dependencies, input.pool)) ?? pool, null);
   return { outcome: 'rendered', rendered: config.metadata.name, changed, sources: sources.length };
+}
+
+/** Members that cannot do what a new target asks for are found before the first of the others is cordoned. */
+function whyIncapable(
+  { nodes, pools, flavour }: ControlDependencies,
+  pool: PoolResource,
+  config: MachineConfigResource,
+): string | undefined {
+  if (config.metadata.name === pool.spec.configuration?.name) return undefined;
+  return whyNotForMembers(osDemands(config.spec), memberFacts(pool.metadata.name, nodes.list(), pools.list(), flavour));
+}
+
+function withPolicies(config: MachineConfig, frozen: string): MachineConfigResource {
+  return {
+    ...config,
+    metadata: { ...config.metadata, annotations: { [DRYDOCK_ANNOTATIONS.disruptionPolicies]: frozen } },
+  };
 }
 
 /** Creates the rendered config, or puts its contents back if somebody changed them: the name is the hash of them. */
@@ -70,15 +100,25 @@ async function store({ client, flavour }: ControlDependencies, pool: PoolResourc
     const found = await client.get<MachineConfigResource>(flavour.machineConfig, { name: config.metadata.name });
     // Other bytes with the same meaning have the same name: they may stay.
     const isWhole =
-      verifyRenderedName(found) && isDeepStrictEqual(found.metadata.ownerReferences, wanted.metadata.ownerReferences);
+      verifyRenderedName(found) &&
+      isDeepStrictEqual(found.metadata.ownerReferences, wanted.metadata.ownerReferences) &&
+      policiesOf(found) === policiesOf(wanted);
     if (!isWhole) {
       await client.replace(flavour.machineConfig, {
         ...found,
         ...wanted,
-        metadata: { ...found.metadata, ...wanted.metadata },
+        metadata: {
+          ...found.metadata,
+          ...wanted.metadata,
+          annotations: { ...found.metadata.annotations, ...wanted.metadata.annotations },
+        },
       });
     }
   }
+}
+
+function policiesOf({ metadata }: MachineConfigResource): string | undefined {
+  return metadata.annotations?.[DRYDOCK_ANNOTATIONS.disruptionPolicies];
 }
 
 /** Names the rendered config, and what it was made of, in the pool's spec. True: it was another one. */

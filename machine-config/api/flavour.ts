@@ -66,11 +66,13 @@ export const DRYDOCK_ANNOTATIONS = {
    * as it says: the boot ID in which that was asked. Written by the node worker, removed when the update is done.
    */
   force: 'drydock.dev/force',
+  /** The value of `force` for which a slot was granted; of another value it says nothing. Written by `assign` only. */
+  forceGranted: 'drydock.dev/force-granted',
   /** On a rendered config: JSON, the disruption policies in force for it, as the nodes take them. */
   disruptionPolicies: 'drydock.dev/disruption-policies',
-  /** JSON `{target, attempts, at}`: the failed update of this node, kept until one succeeds. */
+  /** JSON `{target, attempts, at, code}`: the failed update of this node, kept until one succeeds. */
   failure: 'drydock.dev/failure',
-  /** On a MachineConfigPool: JSON `{node, at}`, the slot granted last; makes granting a compare-and-swap on the pool. */
+  /** On a MachineConfigPool: JSON `{node, at, target, force}`, the slot granted last; makes granting a compare-and-swap on the pool. */
   lastGrant: 'drydock.dev/last-grant',
 } as const;
 

@@ -1,5 +1,9 @@
 import { z } from 'zod';
-import { nodeDisruptionPolicySchema, nodeDisruptionPolicyStatusSchema } from './node-disruption-policy.js';
+import {
+  defaultDisruptionSchema,
+  nodeDisruptionPolicySchema,
+  nodeDisruptionPolicyStatusSchema,
+} from './node-disruption-policy.js';
 import { bootImageSkewSchema, bootImageSkewStatusSchema, managedBootImagesSchema } from './boot-images.js';
 import { objectMetadataSchema } from './object-metadata.js';
 import { keyedList, openObject, setList, timestamp, withRules } from './structural.js';
@@ -25,6 +29,9 @@ export const machineConfigurationSpecSchema = z.strictObject({
   succeededRevisionLimit: z.int32().exactOptional(),
   nodeDisruptionPolicy: nodeDisruptionPolicySchema
     .meta({ description: 'What a change of a file, a unit or the SSH keys costs a node, in place of a reboot.' })
+    .exactOptional(),
+  defaultNodeDisruptionPolicySpecAction: defaultDisruptionSchema
+    .meta({ description: 'What a change of a file or unit costs that nodeDisruptionPolicy does not name.' })
     .exactOptional(),
   irreconcilableValidationOverrides: z
     .strictObject({

@@ -55,6 +55,16 @@ export const nodeDisruptionPolicySchema = z.strictObject({
 });
 export type NodeDisruptionPolicy = z.infer<typeof nodeDisruptionPolicySchema>;
 
+/** What files and units cost that no policy names. */
+export const defaultDisruptionSchema = z.strictObject({
+  files: specActions.exactOptional(),
+  units: specActions.exactOptional(),
+});
+export type DefaultDisruption = z.infer<typeof defaultDisruptionSchema>;
+
+/** The actions of one policy in force. */
+export const effectiveActionsSchema = statusActions;
+
 export const nodeDisruptionPolicyStatusSchema = z.strictObject({
   clusterPolicies: z
     .strictObject({

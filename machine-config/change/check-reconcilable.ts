@@ -16,7 +16,7 @@ export type Reconcilable =
   /** `field` from `spec` on; `message` is one line without contents, keys or hashes. */
   | { readonly ok: false; readonly field: string; readonly message: string };
 
-type Refusal = Extract<Reconcilable, { ok: false }>;
+export type Refusal = Extract<Reconcilable, { ok: false }>;
 type Check = (old: ConfigContent, next: ConfigContent, options: ReconcileOptions) => Refusal | undefined;
 
 function refuse(field: string, message: string): Refusal {
@@ -157,9 +157,10 @@ const CHECKS: readonly Check[] = [
  * all of it is acted on.
  */
 export function checkReconcilable(old: ConfigContent, next: ConfigContent, options: ReconcileOptions): Reconcilable {
-  for (const check of CHECKS) {
-    const refusal = check(old, next, options);
-    if (refusal !== undefined) return refusal;
-  }
-  return { ok: true };
+  return reconcileObstacles(old, next, options)[0] ?? { ok: true };
+}
+
+/** As checkReconcilable, but all that forbids it; of each section the first. */
+export function reconcileObstacles(old: ConfigContent, next: ConfigContent, options: ReconcileOptions): Refusal[] {
+  return CHECKS.flatMap((check) => check(old, next, options) ?? []);
 }

@@ -2,7 +2,8 @@ import type { DisruptionAction, EffectiveDisruptionAction } from '../api/node-di
 import { fileContents } from '../ignition/contents.js';
 import type { ConfigContent } from './content.js';
 import { diffConfigs, type ConfigDiff, type KeyedChange } from './diff-configs.js';
-import { policyForFile, REGISTRIES_CONF, type EffectivePolicies } from './policies.js';
+import type { OsField } from './os-fields.js';
+import { policyForFile, REGISTRIES_CONF, type EffectivePolicies, type PolicyOrigin } from './policies.js';
 import { isRegistriesChangeHarmless } from './registries-conf.js';
 
 /** What a change costs a node, from nothing to everything; each cost includes those before it. */
@@ -10,9 +11,24 @@ export type DisruptionCost = 'none' | 'services' | 'drain' | 'reboot';
 
 /** One thing that changes, and what its policy says. */
 export interface DisruptionCause {
-  /** For example `file /etc/a`, `unit a.service` or `kernel arguments`; names, never contents. */
+  readonly kind: 'os' | 'file' | 'unit' | 'passwd';
+  /** Path of the file, name of the unit, or field of the MachineConfig; `passwd` for users. */
+  readonly name: string;
+  /** The same for people: `file /etc/a`, `unit a.service`, `kernel arguments`; names, never contents. */
   readonly what: string;
   readonly actions: readonly EffectiveDisruptionAction[];
+  /** Whose policy that is. */
+  readonly origin: PolicyOrigin;
+  /** Path or unit that the policy is written for; absent where no policy names this. */
+  readonly policy?: string;
+}
+
+/** What is really to be changed on a host; by names as in the causes. */
+export interface ChangedParts {
+  readonly files: ReadonlySet<string>;
+  readonly units: ReadonlySet<string>;
+  readonly passwd: boolean;
+  readonly os: ReadonlySet<OsField>;
 }
 
 const REBOOT: readonly DisruptionAction[] = [{ type: 'Reboot' }];
@@ -23,33 +39,61 @@ function keysOf({ added, changed, removed }: KeyedChange): string[] {
 
 /** What no policy can soften. */
 function hostCauses(diff: ConfigDiff): DisruptionCause[] {
-  const causes: [boolean, string][] = [
-    [diff.osImage, 'operating-system image'],
-    [diff.kernelArguments.changed, 'kernel arguments'],
-    [diff.fips, 'FIPS mode'],
-    [diff.kernelType, 'kernel type'],
-    [diff.extensions, 'extensions'],
+  const causes: [boolean, OsField, string][] = [
+    [diff.osImage, 'osImageURL', 'operating-system image'],
+    [diff.kernelArguments.changed, 'kernelArguments', 'kernel arguments'],
+    [diff.fips, 'fips', 'FIPS mode'],
+    [diff.kernelType, 'kernelType', 'kernel type'],
+    [diff.extensions, 'extensions', 'extensions'],
   ];
-  return causes.filter(([differs]) => differs).map(([, what]) => ({ what, actions: REBOOT }));
+  return causes
+    .filter(([differs]) => differs)
+    .map(([, name, what]) => ({ kind: 'os', name, what, actions: REBOOT, origin: 'default' }));
+}
+
+function fileCause(path: string, policies: EffectivePolicies): DisruptionCause {
+  const found = policyForFile(path, policies);
+  const { actions, origin } = found ?? policies.otherwise.files;
+  const named = found === undefined ? {} : { policy: found.path };
+  return { kind: 'file', name: path, what: `file ${path}`, actions, origin, ...named };
+}
+
+function unitCause(name: string, policies: EffectivePolicies): DisruptionCause {
+  const found = policies.units.find((policy) => policy.name === name);
+  const { actions, origin } = found ?? policies.otherwise.units;
+  const named = found === undefined ? {} : { policy: found.name };
+  return { kind: 'unit', name, what: `unit ${name}`, actions, origin, ...named };
 }
 
 /**
  * Everything that changes, with the actions of its policy, in a fixed order: what no policy covers, files by path,
- * units by name, users. A file or unit without a policy reboots the node.
+ * units by name, users.
  */
 export function disruptionCauses(diff: ConfigDiff, policies: EffectivePolicies): DisruptionCause[] {
+  const { actions, origin } = policies.sshkey;
   return [
     ...hostCauses(diff),
-    ...keysOf(diff.files).map((path) => ({
-      what: `file ${path}`,
-      actions: policyForFile(path, policies)?.actions ?? REBOOT,
-    })),
-    ...keysOf(diff.units).map((name) => ({
-      what: `unit ${name}`,
-      actions: policies.units.find((policy) => policy.name === name)?.actions ?? REBOOT,
-    })),
-    ...(diff.passwd ? [{ what: 'SSH keys and password', actions: policies.sshkey.actions }] : []),
+    ...keysOf(diff.files).map((path) => fileCause(path, policies)),
+    ...keysOf(diff.units).map((name) => unitCause(name, policies)),
+    ...(diff.passwd
+      ? [{ kind: 'passwd' as const, name: 'passwd', what: 'SSH keys and password', actions, origin }]
+      : []),
   ];
+}
+
+/**
+ * The causes that a host still has to carry out: between two configs more may differ than on a disk that has some of it
+ * already.
+ */
+export function restrictCauses(causes: readonly DisruptionCause[], changed: ChangedParts): DisruptionCause[] {
+  const os: ReadonlySet<string> = changed.os;
+  const isChanged: Record<DisruptionCause['kind'], (name: string) => boolean> = {
+    os: (name) => os.has(name),
+    file: (name) => changed.files.has(name),
+    unit: (name) => changed.units.has(name),
+    passwd: () => changed.passwd,
+  };
+  return causes.filter(({ kind, name }) => isChanged[kind](name));
 }
 
 function registriesText(content: ConfigContent): string | undefined {
@@ -57,19 +101,29 @@ function registriesText(content: ConfigContent): string | undefined {
   return file === undefined ? undefined : Buffer.from(fileContents(file)).toString('utf8');
 }
 
-/** `Special` stands for: CRI-O reads its registries again, on a drained node if images may come from elsewhere then. */
-function resolveSpecial(
-  action: EffectiveDisruptionAction,
+/**
+ * The causes with `Special` written out as what it stands for: CRI-O reads its registries again, on a drained node if
+ * images may come from elsewhere then. Done twice it is as done once.
+ */
+export function resolveSpecial<T extends DisruptionCause>(
+  causes: readonly T[],
   old: ConfigContent,
   next: ConfigContent,
-): DisruptionAction[] {
-  const { type, ...target } = action;
-  if (type !== 'Special') return [{ type, ...target }];
+): (T & { readonly actions: readonly DisruptionAction[] })[] {
   const reload: DisruptionAction = { type: 'Reload', reload: { serviceName: 'crio.service' } };
-  return isRegistriesChangeHarmless(registriesText(old), registriesText(next)) ? [reload] : [{ type: 'Drain' }, reload];
+  return causes.map((cause) => ({
+    ...cause,
+    actions: cause.actions.flatMap(({ type, ...target }): DisruptionAction[] => {
+      if (type !== 'Special') return [{ type, ...target }];
+      return isRegistriesChangeHarmless(registriesText(old), registriesText(next))
+        ? [reload]
+        : [{ type: 'Drain' }, reload];
+    }),
+  }));
 }
 
-const serviceOf = (action: DisruptionAction): string | undefined =>
+/** The service that an action reloads or restarts. */
+export const serviceOf = (action: DisruptionAction): string | undefined =>
   action.restart?.serviceName ?? action.reload?.serviceName;
 const idOf = (action: DisruptionAction): string => `${action.type} ${serviceOf(action) ?? ''}`;
 
@@ -112,14 +166,13 @@ function joinInOrder(lists: readonly DisruptionAction[][]): DisruptionAction[] {
   return joined;
 }
 
-/**
- * What bringing a node from `old` to `next` does to it, as the actions that are carried out, in order: Drain, then
- * DaemonReload, then services, each once, Restart in place of Reload for the same service. `Reboot` and `None` stand
- * alone; the list is never empty. Not asked for changes that `checkReconcilable` refuses.
- */
-export function disruption(old: ConfigContent, next: ConfigContent, policies: EffectivePolicies): DisruptionAction[] {
-  const causes = disruptionCauses(diffConfigs(old, next), policies);
-  const lists = causes.map(({ actions }) => actions.flatMap((action) => resolveSpecial(action, old, next)));
+/** As `disruption`, for causes that were restricted to what a host has to do, or whose actions were. */
+export function disruptionOfCauses(
+  causes: readonly DisruptionCause[],
+  old: ConfigContent,
+  next: ConfigContent,
+): DisruptionAction[] {
+  const lists = resolveSpecial(causes, old, next).map(({ actions }) => [...actions]);
   if (lists.flat().some((action) => action.type === 'Reboot')) return [...REBOOT];
   const services = lists.map((list) => list.filter((action) => serviceOf(action) !== undefined));
   const has = (type: DisruptionAction['type']) => lists.flat().some((action) => action.type === type);
@@ -129,6 +182,15 @@ export function disruption(old: ConfigContent, next: ConfigContent, policies: Ef
     ...joinInOrder(withoutReloadsOfRestarted(services)),
   ];
   return found.length > 0 ? found : [{ type: 'None' }];
+}
+
+/**
+ * What bringing a node from `old` to `next` does to it, as the actions that are carried out, in order: Drain, then
+ * DaemonReload, then services, each once, Restart in place of Reload for the same service. `Reboot` and `None` stand
+ * alone; the list is never empty. Not asked for changes that `checkReconcilable` refuses.
+ */
+export function disruption(old: ConfigContent, next: ConfigContent, policies: EffectivePolicies): DisruptionAction[] {
+  return disruptionOfCauses(disruptionCauses(diffConfigs(old, next), policies), old, next);
 }
 
 /** The actions as one word: the most that they do to the workloads of a node. */

@@ -1,61 +1,93 @@
+import type { ApiFlavour } from '../api/flavour.js';
+import { machineConfigurationSpecSchema, type MachineConfigurationSpec } from '../api/machine-configuration.js';
 import type {
+  DefaultDisruption,
   DisruptionAction,
   EffectiveDisruptionAction,
   NodeDisruptionPolicy,
 } from '../api/node-disruption-policy.js';
+import { formatPath, oneLine } from '../ignition/findings.js';
 
-export interface FilePolicy {
-  /** A file, or a directory with everything below it. */
-  readonly path: string;
+/** Who says what a change costs: what is built in, or MachineConfiguration `cluster`. */
+export const POLICY_ORIGINS = ['default', 'user'] as const;
+export type PolicyOrigin = (typeof POLICY_ORIGINS)[number];
+
+export interface Policy {
   readonly actions: readonly EffectiveDisruptionAction[];
+  readonly origin: PolicyOrigin;
 }
 
-interface UnitPolicy {
+export interface FilePolicy extends Policy {
+  /** A file, or a directory with everything below it. */
+  readonly path: string;
+}
+
+interface UnitPolicy extends Policy {
   readonly name: string;
-  readonly actions: readonly EffectiveDisruptionAction[];
 }
 
 /** The policies in force: the defaults with those of MachineConfiguration `cluster` over them. */
 export interface EffectivePolicies {
   readonly files: readonly FilePolicy[];
   readonly units: readonly UnitPolicy[];
-  readonly sshkey: { readonly actions: readonly EffectiveDisruptionAction[] };
+  readonly sshkey: Policy;
+  /** For files and units that none of the others names. */
+  readonly otherwise: { readonly files: Policy; readonly units: Policy };
 }
 
 export const REGISTRIES_CONF = '/etc/containers/registries.conf';
 const IMAGE_CREDENTIALS_DROPIN = '/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf';
 
 const NONE: DisruptionAction = { type: 'None' };
+const REBOOT: DisruptionAction = { type: 'Reboot' };
 const DAEMON_RELOAD: DisruptionAction = { type: 'DaemonReload' };
 const reload = (serviceName: string): DisruptionAction => ({ type: 'Reload', reload: { serviceName } });
 const restart = (serviceName: string): DisruptionAction => ({ type: 'Restart', restart: { serviceName } });
 
-/** The built-in policies of the API; what they do not name costs a reboot. */
+const byDefault = (...actions: EffectiveDisruptionAction[]): Policy => ({ actions, origin: 'default' });
+const file = (path: string, ...actions: EffectiveDisruptionAction[]): FilePolicy => ({
+  path,
+  ...byDefault(...actions),
+});
+
+/** The built-in policies of `machineconfiguration.openshift.io`; what they do not name costs a reboot. */
 export const DEFAULT_POLICIES: EffectivePolicies = {
   files: [
-    { path: '/var/lib/kubelet/config.json', actions: [NONE] },
-    { path: '/etc/machine-config-daemon/no-reboot/containers-gpg.pub', actions: [reload('crio.service')] },
-    { path: '/etc/containers/policy.json', actions: [reload('crio.service')] },
-    { path: REGISTRIES_CONF, actions: [{ type: 'Special' }] },
-    { path: '/etc/containers/registries.d', actions: [reload('crio.service')] },
-    { path: '/etc/crio/policies', actions: [reload('crio.service')] },
-    { path: '/etc/nmstate/openshift', actions: [NONE] },
-    {
-      path: '/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt',
-      actions: [restart('coreos-update-ca-trust.service'), restart('crio.service')],
-    },
-    { path: '/etc/kubernetes/credential-providers', actions: [restart('kubelet.service')] },
-    { path: IMAGE_CREDENTIALS_DROPIN, actions: [DAEMON_RELOAD, restart('kubelet.service')] },
-    { path: '/etc/iri-registry', actions: [restart('iri-registry.service')] },
-    { path: '/usr/local/bin/load-registry-image.sh', actions: [restart('iri-registry.service')] },
-    {
-      path: '/etc/pki/ca-trust/source/anchors/iri-root-ca.crt',
-      actions: [restart('coreos-update-ca-trust.service')],
-    },
+    file('/var/lib/kubelet/config.json', NONE),
+    file('/etc/machine-config-daemon/no-reboot/containers-gpg.pub', reload('crio.service')),
+    file('/etc/containers/policy.json', reload('crio.service')),
+    file(REGISTRIES_CONF, { type: 'Special' }),
+    file('/etc/containers/registries.d', reload('crio.service')),
+    file('/etc/crio/policies', reload('crio.service')),
+    file('/etc/nmstate/openshift', NONE),
+    file(
+      '/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt',
+      restart('coreos-update-ca-trust.service'),
+      restart('crio.service'),
+    ),
+    file('/etc/kubernetes/credential-providers', restart('kubelet.service')),
+    file(IMAGE_CREDENTIALS_DROPIN, DAEMON_RELOAD, restart('kubelet.service')),
+    file('/etc/iri-registry', restart('iri-registry.service')),
+    file('/usr/local/bin/load-registry-image.sh', restart('iri-registry.service')),
+    file('/etc/pki/ca-trust/source/anchors/iri-root-ca.crt', restart('coreos-update-ca-trust.service')),
   ],
-  units: [{ name: 'iri-registry.service', actions: [DAEMON_RELOAD, restart('iri-registry.service')] }],
-  sshkey: { actions: [NONE] },
+  units: [{ name: 'iri-registry.service', ...byDefault(DAEMON_RELOAD, restart('iri-registry.service')) }],
+  sshkey: byDefault(NONE),
+  otherwise: { files: byDefault(REBOOT), units: byDefault(REBOOT) },
 };
+
+/** Those of `machineconfiguration.alauda.io`: files cost nothing, units a reboot. */
+const ALAUDA_POLICIES: EffectivePolicies = {
+  files: [],
+  units: [],
+  sshkey: byDefault(NONE),
+  otherwise: { files: byDefault(NONE), units: byDefault(REBOOT) },
+};
+
+/** The built-in policies that come with a group. */
+export function defaultPolicies(flavour: Pick<ApiFlavour, 'name'>): EffectivePolicies {
+  return flavour.name === 'alauda' ? ALAUDA_POLICIES : DEFAULT_POLICIES;
+}
 
 /** `/etc/foo/` as `/etc/foo`; the root stays `/`. */
 function withoutTrailingSlash(path: string): string {
@@ -69,18 +101,67 @@ function override<T>(defaults: readonly T[], own: readonly T[], key: (entry: T) 
   return [...byKey.values()];
 }
 
+/** A policy counts only with at least one action. */
+function ownOr(actions: readonly DisruptionAction[] | undefined, fallback: Policy): Policy {
+  return actions === undefined || actions.length === 0 ? fallback : { actions, origin: 'user' };
+}
+
 /**
  * The policies of MachineConfiguration `cluster` over the built-in ones. An entry for the same path or unit replaces
- * the built-in one as a whole; the policy of SSH keys is replaced only by one with at least one action.
+ * the built-in one as a whole; the policy of SSH keys, and that of whatever no policy names, is replaced only by one
+ * with at least one action.
  */
-export function mergePolicies(own: NodeDisruptionPolicy | undefined): EffectivePolicies {
-  const files = (own?.files ?? []).map((file) => ({ ...file, path: withoutTrailingSlash(file.path) }));
-  const sshkey = own?.sshkey?.actions ?? [];
+export function mergePolicies(
+  own: NodeDisruptionPolicy | undefined,
+  defaults: EffectivePolicies = DEFAULT_POLICIES,
+  otherwise?: DefaultDisruption,
+): EffectivePolicies {
+  const files = (own?.files ?? []).map(({ path, actions }) => ({
+    path: withoutTrailingSlash(path),
+    actions,
+    origin: 'user' as const,
+  }));
+  const units = (own?.units ?? []).map(({ name, actions }) => ({ name, actions, origin: 'user' as const }));
   return {
-    files: override<FilePolicy>(DEFAULT_POLICIES.files, files, (file) => file.path),
-    units: override<UnitPolicy>(DEFAULT_POLICIES.units, own?.units ?? [], (unit) => unit.name),
-    sshkey: sshkey.length > 0 ? { actions: sshkey } : DEFAULT_POLICIES.sshkey,
+    files: override<FilePolicy>(defaults.files, files, (entry) => entry.path),
+    units: override<UnitPolicy>(defaults.units, units, (unit) => unit.name),
+    sshkey: ownOr(own?.sshkey?.actions, defaults.sshkey),
+    otherwise: {
+      files: ownOr(otherwise?.files, defaults.otherwise.files),
+      units: ownOr(otherwise?.units, defaults.otherwise.units),
+    },
   };
+}
+
+/** The policies in force for a spec of MachineConfiguration `cluster`; undefined: there is none. */
+export function policiesInForce(
+  spec: MachineConfigurationSpec | undefined,
+  flavour: Pick<ApiFlavour, 'name'>,
+): EffectivePolicies {
+  const { nodeDisruptionPolicy, defaultNodeDisruptionPolicySpecAction } = spec ?? {};
+  return mergePolicies(nodeDisruptionPolicy, defaultPolicies(flavour), defaultNodeDisruptionPolicySpecAction);
+}
+
+const policyFields = machineConfigurationSpecSchema.pick({
+  nodeDisruptionPolicy: true,
+  defaultNodeDisruptionPolicySpecAction: true,
+});
+
+/**
+ * What is wrong with the policies of a spec, one line each: what the API would refuse if its definition were ours, and
+ * paths that match nothing.
+ */
+export function checkPolicies(spec: MachineConfigurationSpec | undefined): string[] {
+  const { nodeDisruptionPolicy, defaultNodeDisruptionPolicySpecAction } = spec ?? {};
+  const fields = Object.entries({ nodeDisruptionPolicy, defaultNodeDisruptionPolicySpecAction });
+  const read = policyFields.safeParse(Object.fromEntries(fields.filter(([, value]) => value !== undefined)));
+  if (!read.success) {
+    return read.error.issues.map(({ path, message }) => {
+      const steps = path.map((step) => (typeof step === 'number' ? step : String(step)));
+      return oneLine(`${formatPath(['spec', ...steps])} ${message}`);
+    });
+  }
+  return checkPolicyPaths(nodeDisruptionPolicy);
 }
 
 /**

@@ -12,13 +12,31 @@ export function currentConfig(node: NodeFacts): string {
 }
 
 /** It was granted another config than the one it runs. */
-export function isGranted(node: NodeFacts): boolean {
+function isRetargeted(node: NodeFacts): boolean {
   return node.desired !== undefined && node.desired !== node.current;
+}
+
+/**
+ * Somebody asked on the host that the pool's config is applied to it as a whole, whether or not it runs it and whatever
+ * its disk is. Asked in an earlier boot it is over, unless an update that began with it is on its way.
+ */
+export function isForced(node: NodeFacts): boolean {
+  return node.force !== undefined && (node.force === node.bootId || node.applying !== undefined);
+}
+
+/** A slot was granted for what was asked on the host. */
+export function isForceGranted(node: NodeFacts): boolean {
+  return isForced(node) && node.forceGranted === node.force;
+}
+
+/** It was granted a slot for an update: to another config than the one it runs, or by force to the same. */
+export function isGranted(node: NodeFacts): boolean {
+  return isRetargeted(node) || isForceGranted(node);
 }
 
 /** It has begun to change its disk; from here on it finishes. */
 export function isApplying(node: NodeFacts): boolean {
-  return node.applying !== undefined && node.applying !== node.current;
+  return node.applying !== undefined && (node.applying !== node.current || isForced(node));
 }
 
 /** Our cordon, or what is left of it after somebody else lifted it, has still to be taken back. */
@@ -41,11 +59,14 @@ export function isDegraded(node: NodeFacts): boolean {
 }
 
 /**
- * Degraded on the very config that it runs: its disk is not what that config says. An update would overwrite what
- * somebody changed, so it gets none. A recorded failure means that an update failed and was undone: that is not drift.
+ * Degraded on the very config that it runs: its disk is not what that config says. A recorded failure of an update to
+ * another config that failed and was undone is not drift, except one that failed because of drift.
  */
 export function isDrifted(node: NodeFacts): boolean {
-  return isManaged(node) && node.state === 'Degraded' && !isGranted(node) && node.failure === undefined;
+  if (!isManaged(node) || node.state !== 'Degraded') return false;
+  const { failure } = node;
+  if (failure === undefined) return !isRetargeted(node);
+  return failure.code === 'Drifted' || failure.target === node.current;
 }
 
 /** It runs the target, was granted nothing else and says so itself. An absent desiredConfig is no other grant. */
@@ -55,9 +76,9 @@ export function isUpdated(node: NodeFacts, target: string | undefined): boolean 
   );
 }
 
-/** There is something to do on it: it is not on the target, or our cordon is still there. */
+/** There is something to do on it: it is not on the target, our cordon is still there, or it is forced. */
 export function needsUpdate(node: NodeFacts, target: string): boolean {
-  return !isUpdated(node, target) || hasOurCordon(node);
+  return !isUpdated(node, target) || hasOurCordon(node) || isForced(node);
 }
 
 /** Workloads cannot run on it at this moment, or it is about to restart: what an observer of the Nodes would see. */

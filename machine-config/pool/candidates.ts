@@ -1,35 +1,66 @@
 import {
+  hasOurCordon,
   holdsGrant,
   isApplying,
   isCordonedByOthers,
   isDown,
   isDrifted,
+  isForced,
   isManaged,
   isUnavailable,
   needsUpdate,
 } from './availability.js';
+import { whyIncapable, type OsDemands } from './capabilities.js';
 import type { NodeFacts, NodeFailure } from './facts.js';
+import { clip } from './sentences.js';
 
 /** Minutes between the attempts of a node that keeps failing on the same target; the last one repeats. */
 const BACKOFF_MINUTES = [1, 5, 15, 60] as const;
 
+/** Its host took an update back after its boot: tried once more by itself, it would only be down once more. */
+const NEVER_RETRIED = 'RolledBackAfterBoot';
+
 export type BlockedBecause =
-  'unmanaged' | 'deleting' | 'notReady' | 'cordonedByOthers' | 'drifted' | 'backoff' | 'resting';
+  | 'unmanaged'
+  | 'deleting'
+  | 'notReady'
+  | 'cordonedByOthers'
+  /** Its host cannot do what the target asks of the operating system. */
+  | 'cannot'
+  | 'drifted'
+  /** It came back from this very target once, and needs to be asked for to try again. */
+  | 'rolledBack'
+  | 'backoff'
+  | 'resting';
+
+/** See Standing. */
+export type SlotNeed = 'none' | 'unheld' | 'held' | 'down';
 
 /** Where a member stands with regard to the pool's target. */
 export type Standing =
   /**
-   * Its update may start once there is room. `slot`: `none`, it needs a free one; `held`, it counts as unavailable
-   * already but workloads run on it; `down`, it is out of service anyway and only its update brings it back.
+   * Its update may start once there is room. `slot`: `none`, it needs a free one; `unheld`, it counts as unavailable
+   * already, being Degraded, but was granted nothing; `held`, it was, and workloads still run on it; `down`, it is out
+   * of service anyway and only its update brings it back.
    */
-  | { readonly kind: 'candidate'; readonly slot: 'none' | 'held' | 'down' }
+  | { readonly kind: 'candidate'; readonly slot: SlotNeed }
   | { readonly kind: 'settled' }
   | { readonly kind: 'running' }
-  /** `until`: epoch milliseconds at which this reason ends by itself. */
-  | { readonly kind: 'blocked'; readonly because: BlockedBecause; readonly until?: number };
+  | Blocked;
+
+export interface Blocked {
+  readonly kind: 'blocked';
+  readonly because: BlockedBecause;
+  /** Epoch milliseconds at which this reason ends by itself. */
+  readonly until?: number;
+  /** What it cannot do, and why. */
+  readonly detail?: string;
+}
 
 export interface StandingContext {
   readonly target: string;
+  /** What the target asks of the operating system; absent: nothing. */
+  readonly demands?: OsDemands | undefined;
   readonly inFlight: ReadonlySet<string>;
   /** Node name to the epoch milliseconds before which it is left alone. */
   readonly resting: Readonly<Record<string, number>>;
@@ -46,17 +77,39 @@ export function backoffUntil(failure: NodeFailure | undefined, target: string): 
   return at + (BACKOFF_MINUTES[step] ?? BACKOFF_MINUTES[0]) * 60_000;
 }
 
-function blocked(node: NodeFacts, context: StandingContext): Standing | undefined {
-  const block = (because: BlockedBecause, until?: number): Standing =>
-    until === undefined ? { kind: 'blocked', because } : { kind: 'blocked', because, until };
+/** One that has begun is brought to its end, whatever its host says by now. */
+function incapability(node: NodeFacts, { target, demands }: StandingContext): string | undefined {
+  if (demands === undefined || holdsGrant(node) || node.current === target) return undefined;
+  const found = whyIncapable(node.host, demands);
+  return found && `spec.${found.field} (${clip(found.why, 200)})`;
+}
+
+/**
+ * Nothing but a word from people starts its update to this target. A drifted node is asked about another config, since
+ * that may be what is on its disk: it answers before anything is cordoned.
+ */
+function isKeptBack(node: NodeFacts, target: string): boolean {
+  if (isForced(node) || isApplying(node)) return false;
+  if (isDrifted(node)) return node.current === target && !hasOurCordon(node);
+  return node.failure?.target === target && node.failure.code === NEVER_RETRIED;
+}
+
+function blocked(node: NodeFacts, context: StandingContext): Blocked | undefined {
+  const block = (because: BlockedBecause, more: Pick<Blocked, 'until' | 'detail'> = {}): Blocked => ({
+    kind: 'blocked',
+    because,
+    ...more,
+  });
   if (node.deleting) return block('deleting');
   if (!node.ready) return block('notReady');
   if (isCordonedByOthers(node)) return block('cordonedByOthers');
-  if (isDrifted(node)) return block('drifted');
+  const detail = incapability(node, context);
+  if (detail !== undefined) return block('cannot', { detail });
+  if (isKeptBack(node, context.target)) return block(isDrifted(node) ? 'drifted' : 'rolledBack');
   const backoff = backoffUntil(node.failure, context.target);
-  if (backoff !== undefined && backoff > context.now) return block('backoff', backoff);
+  if (backoff !== undefined && backoff > context.now) return block('backoff', { until: backoff });
   const rest = Object.hasOwn(context.resting, node.name) ? context.resting[node.name] : undefined;
-  if (rest !== undefined && rest > context.now) return block('resting', rest);
+  if (rest !== undefined && rest > context.now) return block('resting', { until: rest });
   return undefined;
 }
 
@@ -67,8 +120,21 @@ export function standing(node: NodeFacts, context: StandingContext): Standing {
   if (!needsUpdate(node, context.target)) return { kind: 'settled' };
   const reason = blocked(node, context);
   if (reason !== undefined) return reason;
-  if (isDown(node)) return { kind: 'candidate', slot: 'down' };
-  return { kind: 'candidate', slot: isUnavailable(node, context.target) ? 'held' : 'none' };
+  return { kind: 'candidate', slot: slotNeed(node, context.target) };
+}
+
+/** How much of a slot a node takes already that is to be started. */
+export function slotNeed(node: NodeFacts, target: string): SlotNeed {
+  if (!isUnavailable(node, target)) return 'none';
+  if (isDown(node)) return 'down';
+  return holdsGrant(node) ? 'held' : 'unheld';
+}
+
+/** Whether another member takes away room from one that needs this much of a slot. */
+export function takesRoom(other: NodeFacts, slot: SlotNeed, target: string): boolean {
+  if (slot === 'down' || !isUnavailable(other, target)) return false;
+  if (slot === 'none' || isDown(other)) return true;
+  return slot === 'unheld' && holdsGrant(other);
 }
 
 function createdAt(node: NodeFacts): number {
@@ -97,7 +163,7 @@ function urgency(node: NodeFacts): number {
 export function candidatesInOrder(
   members: readonly NodeFacts[],
   context: StandingContext,
-): { readonly node: NodeFacts; readonly slot: 'none' | 'held' | 'down' }[] {
+): { readonly node: NodeFacts; readonly slot: SlotNeed }[] {
   const candidates = members.flatMap((node) => {
     const where = standing(node, context);
     return where.kind === 'candidate' ? [{ node, slot: where.slot }] : [];

@@ -1,4 +1,6 @@
 import { DRYDOCK_ANNOTATIONS, type ApiFlavour } from '../api/flavour.js';
+import { isRecord } from '../ignition/findings.js';
+import { OS_FIELDS, type OsField } from '../change/os-fields.js';
 
 export const NODE_STATES = ['Done', 'Working', 'Degraded', 'Unreconcilable'] as const;
 export type NodeState = (typeof NODE_STATES)[number];
@@ -10,6 +12,18 @@ export interface NodeFailure {
   readonly attempts: number;
   /** ISO 8601. */
   readonly at: string;
+  /** What kind of failure it was, a failure code of the workflows; absent in records of older workers. */
+  readonly code?: string;
+}
+
+/** What a node worker tells of its host. */
+export interface HostFacts {
+  readonly os: string;
+  /** As Go names it: `amd64`, `arm64`. */
+  readonly arch: string;
+  readonly backend: string;
+  /** Why the host cannot do a field; those that it can do are absent. */
+  readonly cannot: Readonly<Partial<Record<OsField, string>>>;
 }
 
 /** All that pool decisions need to know of a Node. */
@@ -36,6 +50,12 @@ export interface NodeFacts {
   /** We cordoned it, for this rendered config. */
   readonly cordonedFor?: string;
   readonly failure?: NodeFailure;
+  /** Somebody asked on the host that its config is applied again: the boot ID in which that was. See isForced. */
+  readonly force?: string;
+  /** The `force` for which a slot was granted. */
+  readonly forceGranted?: string;
+  /** Absent: the worker has not told it yet. */
+  readonly host?: HostFacts;
 }
 
 /** All that pool decisions need to know of a MachineConfigPool. */
@@ -72,17 +92,30 @@ function isoTime(value: Date | string | undefined): string {
   return typeof value === 'string' ? value : value.toISOString();
 }
 
-function parseFailure(text: string | undefined): NodeFailure | undefined {
-  if (!text) return undefined;
+function parseJson(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
   try {
-    const value = JSON.parse(text) as Partial<NodeFailure> | null;
-    if (typeof value?.target !== 'string' || typeof value.attempts !== 'number' || typeof value.at !== 'string') {
-      return undefined;
-    }
-    return { target: value.target, attempts: value.attempts, at: value.at };
+    const value: unknown = JSON.parse(text ?? '');
+    return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
   }
+}
+
+function parseFailure(text: string | undefined): NodeFailure | undefined {
+  const { target, attempts, at, code } = parseJson(text) ?? {};
+  if (typeof target !== 'string' || typeof attempts !== 'number' || typeof at !== 'string') return undefined;
+  return { target, attempts, at, ...(typeof code === 'string' ? { code } : {}) };
+}
+
+function parseHost(text: string | undefined): HostFacts | undefined {
+  const { os, arch, backend, cannot } = parseJson(text) ?? {};
+  if (typeof os !== 'string' || typeof arch !== 'string' || typeof backend !== 'string') return undefined;
+  const reasons = isRecord(cannot) ? cannot : {};
+  const known = OS_FIELDS.flatMap((field) => {
+    const reason = reasons[field];
+    return typeof reason === 'string' ? [[field, reason] as const] : [];
+  });
+  return { os, arch, backend, cannot: Object.fromEntries(known) };
 }
 
 function notReadyBecause(conditions: { type: string; status: string }[] | undefined): string | undefined {
@@ -105,6 +138,7 @@ function annotationFacts(node: NodeObject, flavour: ApiFlavour) {
   const annotations = annotationsOf(node);
   const state = annotations[flavour.annotations.state];
   const failure = parseFailure(annotations[DRYDOCK_ANNOTATIONS.failure]);
+  const host = parseHost(annotations[DRYDOCK_ANNOTATIONS.host]);
   const optional = {
     worker: annotations[DRYDOCK_ANNOTATIONS.worker],
     current: annotations[flavour.annotations.currentConfig],
@@ -112,11 +146,14 @@ function annotationFacts(node: NodeObject, flavour: ApiFlavour) {
     reason: annotations[flavour.annotations.reason],
     applying: annotations[DRYDOCK_ANNOTATIONS.applying],
     cordonedFor: annotations[DRYDOCK_ANNOTATIONS.cordonedFor],
+    force: annotations[DRYDOCK_ANNOTATIONS.force],
+    forceGranted: annotations[DRYDOCK_ANNOTATIONS.forceGranted],
   };
   return {
     ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)),
     ...(isNodeState(state) ? { state } : {}),
     ...(failure === undefined ? {} : { failure }),
+    ...(host === undefined ? {} : { host }),
   };
 }
 

@@ -3,12 +3,20 @@ import {
   hasOurCordon,
   holdsGrant,
   isApplying,
-  isDown,
+  isForced,
+  isForceGranted,
   isGranted,
   isManaged,
-  isUnavailable,
 } from './availability.js';
-import { standing, type BlockedBecause } from './candidates.js';
+import type { OsDemands } from './capabilities.js';
+import {
+  slotNeed,
+  standing,
+  takesRoom,
+  type Blocked,
+  type BlockedBecause,
+  type StandingContext,
+} from './candidates.js';
 import type { NodeFacts, PoolFacts } from './facts.js';
 import { resolveMaxUnavailable } from './max-unavailable.js';
 import type { Membership } from './membership.js';
@@ -22,6 +30,8 @@ export interface LastGrant {
   readonly at: string;
   /** What was granted; lets us see that the node has got there since. */
   readonly target?: string;
+  /** The `force` that it was granted for, if any: then the node has got there when that is gone. */
+  readonly force?: string;
 }
 
 /**
@@ -45,6 +55,8 @@ export interface GrantFacts {
   /** All members of the pool, live. */
   readonly members: readonly NodeFacts[];
   readonly lastGrant?: LastGrant | undefined;
+  /** What the pool's target asks of the operating system; absent: nothing. */
+  readonly demands?: OsDemands | undefined;
   /** Epoch milliseconds. */
   readonly now: number;
   readonly poolOf: (node: NodeFacts) => Membership;
@@ -79,21 +91,20 @@ function unseenGrant(facts: GrantFacts, target: string): string | undefined {
   if (lastGrant === undefined || !(now - Date.parse(lastGrant.at) < UNSEEN_GRANT_MILLISECONDS)) return undefined;
   const holder = members.find((member) => member.name === lastGrant.node);
   // A Node that is gone frees its slot at once, and one that has got there has given it back.
-  if (holder === undefined || holder.current === (lastGrant.target ?? target)) return undefined;
-  return holder.name;
+  if (holder === undefined) return undefined;
+  const { force } = lastGrant;
+  const isThere = force === undefined ? holder.current === (lastGrant.target ?? target) : holder.force !== force;
+  return isThere ? undefined : holder.name;
 }
 
 function checkRoom(facts: GrantFacts, pool: PoolFacts, node: NodeFacts, target: string): Grant | undefined {
-  const counts = (member: NodeFacts) => isUnavailable(member, target);
-  const fresh = !counts(node);
-  if (!fresh && isDown(node)) return undefined;
+  const slot = slotNeed(node, target);
+  if (slot === 'down') return undefined;
   const limit = resolveMaxUnavailable(pool.maxUnavailable, facts.members.length, pool.name);
   if (!limit.ok) return refuse('MaxUnavailableInvalid', limit.sentence);
   const others = facts.members.filter((member) => member.name !== node.name);
-  const taken = new Set(
-    others.filter((member) => counts(member) && (fresh || isDown(member))).map((member) => member.name),
-  );
-  const unseen = fresh ? unseenGrant(facts, target) : undefined;
+  const taken = new Set(others.filter((member) => takesRoom(member, slot, target)).map((member) => member.name));
+  const unseen = slot === 'held' ? undefined : unseenGrant(facts, target);
   if (unseen !== undefined && unseen !== node.name) taken.add(unseen);
   if (taken.size < limit.limit) return undefined;
   return refuse(
@@ -103,53 +114,74 @@ function checkRoom(facts: GrantFacts, pool: PoolFacts, node: NodeFacts, target: 
   );
 }
 
-function refuseBlocked(node: NodeFacts, target: string, because: BlockedBecause, until: number | undefined): Grant {
-  switch (because) {
-    case 'unmanaged':
-      return refuse('NotManaged', `Node ${node.name} has no registered node worker: install and start it there`);
-    case 'deleting':
-      return refuse('NodeGone', `Node ${node.name} is being deleted`);
-    case 'notReady':
-      return refuse(
-        'NotReady',
-        `Node ${node.name} is not ready (${node.notReadyBecause ?? 'no reason given'}): it starts when it is`,
-      );
-    case 'cordonedByOthers':
-      return refuse(
-        'CordonedByOthers',
-        `Node ${node.name} is unschedulable, not by us: uncordon it to let it be updated`,
-      );
-    case 'drifted':
-      return refuse(
-        'Drifted',
-        `Node ${node.name} is not as ${currentConfig(node)} says (${clip(node.reason ?? '', 300)}): ` +
-          `put back what was changed on it; an update would overwrite that`,
-      );
-    case 'backoff':
-    case 'resting':
-      return refuse(
-        'Backoff',
-        `Node ${node.name} failed on ${target} ${node.failure?.attempts ?? 1} times: ` +
-          `next attempt at ${timeOf(until ?? 0)}, or give the pool another config`,
-      );
-  }
-}
+type Refuse = (node: NodeFacts, target: string, blocked: Blocked) => readonly [RefusalCode, string];
+
+const said = ({ reason }: NodeFacts): string => clip(reason ?? '', 300);
+
+const backoff: Refuse = ({ name, failure }, target, { until }) => [
+  'Backoff',
+  `Node ${name} failed on ${target} ${failure?.attempts ?? 1} times: ` +
+    `next attempt at ${timeOf(until ?? 0)}, or give the pool another config`,
+];
+
+const REFUSALS: Record<BlockedBecause, Refuse> = {
+  unmanaged: ({ name }) => ['NotManaged', `Node ${name} has no registered node worker: install and start it there`],
+  deleting: ({ name }) => ['NodeGone', `Node ${name} is being deleted`],
+  notReady: ({ name, notReadyBecause }) => [
+    'NotReady',
+    `Node ${name} is not ready (${notReadyBecause ?? 'no reason given'}): it starts when it is`,
+  ],
+  cordonedByOthers: ({ name }) => [
+    'CordonedByOthers',
+    `Node ${name} is unschedulable, not by us: uncordon it to let it be updated`,
+  ],
+  cannot: ({ name }, target, { detail }) => [
+    'CannotDo',
+    `Node ${name} cannot do ${detail ?? ''}, which ${target} asks for: leave it out`,
+  ],
+  drifted: (node) => [
+    'Drifted',
+    `Node ${node.name} is not as ${currentConfig(node)} says (${said(node)}): ` +
+      `put back what was changed on it, or ask by the force file on it to have that overwritten`,
+  ],
+  rolledBack: (node, target) => [
+    'RolledBack',
+    `Node ${node.name} came back from ${target} after its boot (${said(node)}): ` +
+      `give the pool another config, or ask by the force file on it to try again`,
+  ],
+  backoff,
+  resting: backoff,
+};
 
 /** A start for a node that holds nothing yet, or that was left behind: every condition of a candidate, and room. */
-function decideStart(facts: GrantFacts, pool: PoolFacts, node: NodeFacts, target: string): Grant {
-  const where = standing(node, { target, inFlight: new Set(), resting: {}, now: facts.now });
+function decideStart(facts: GrantFacts, pool: PoolFacts, node: NodeFacts): Grant {
+  const { target } = pool;
+  if (target === undefined) {
+    return refuse('NothingRendered', `MachineConfigPool ${pool.name} has no rendered config yet: see RenderDegraded`);
+  }
+  if (pool.paused && (node.current !== target || isForced(node))) {
+    return refuse('PoolPaused', `MachineConfigPool ${pool.name} is paused: set spec.paused to false to go on`);
+  }
+  const context: StandingContext = {
+    target,
+    demands: facts.demands,
+    inFlight: new Set(),
+    resting: {},
+    now: facts.now,
+  };
+  const where = standing(node, context);
   if (where.kind === 'settled') return unneeded(node, target);
-  if (where.kind === 'blocked') return refuseBlocked(node, target, where.because, where.until);
+  if (where.kind === 'blocked') return refuse(...REFUSALS[where.because](node, target, where));
   const full = checkRoom(facts, pool, node, target);
   if (full !== undefined) return full;
-  return node.current === target ? unneeded(node, target) : grant(node, target);
+  return node.current === target && !isForced(node) ? unneeded(node, target) : grant(node, target);
 }
 
 /** The slot is held: the present target, or in a paused pool the one that was granted. */
 function decideHeld(pool: PoolFacts, node: NodeFacts): Grant {
   const held = isGranted(node) ? (node.desired ?? currentConfig(node)) : currentConfig(node);
   const target = pool.paused ? held : (pool.target ?? held);
-  return node.current === target ? unneeded(node, target) : grant(node, target);
+  return node.current === target && !isForceGranted(node) ? unneeded(node, target) : grant(node, target);
 }
 
 function withdraw(node: NodeFacts): Grant {
@@ -193,12 +225,21 @@ export function decideGrant(facts: GrantFacts): Grant {
   if ('outcome' in pool) return pool;
   const held = isManaged(node) && holdsGrant(node);
   if (held && (facts.intent === 'continue' || pool.paused)) return decideHeld(pool, node);
-  const { target } = pool;
-  if (target === undefined) {
-    return refuse('NothingRendered', `MachineConfigPool ${pool.name} has no rendered config yet: see RenderDegraded`);
-  }
-  if (pool.paused && node.current !== target) {
-    return refuse('PoolPaused', `MachineConfigPool ${pool.name} is paused: set spec.paused to false to go on`);
-  }
-  return decideStart(facts, pool, node, target);
+  return decideStart(facts, pool, node);
+}
+
+/** What a decision makes of the annotations of the Node; null removes one. */
+export interface GrantedAnnotations {
+  readonly desired: string;
+  readonly forceGranted: string | null;
+}
+
+/** What is to be written for a grant, or for a slot that is given back; undefined: the Node says so already. */
+export function annotationsOfGrant(
+  node: NodeFacts,
+  { outcome, target }: Exclude<Grant, { outcome: 'refused' }>,
+): GrantedAnnotations | undefined {
+  const forceGranted = outcome === 'granted' && isForced(node) ? (node.force ?? null) : null;
+  if (node.desired === target && (node.forceGranted ?? null) === forceGranted) return undefined;
+  return { desired: target, forceGranted };
 }

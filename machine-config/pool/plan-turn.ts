@@ -3,14 +3,14 @@ import {
   hasOurCordon,
   isApplying,
   isDegraded,
-  isDown,
   isGranted,
   isManaged,
   isUnavailable,
   isUpdated,
   needsUpdate,
 } from './availability.js';
-import { candidatesInOrder, standing, type StandingContext } from './candidates.js';
+import type { OsDemands } from './capabilities.js';
+import { candidatesInOrder, standing, takesRoom, type SlotNeed, type StandingContext } from './candidates.js';
 import type { NodeFacts, PoolFacts } from './facts.js';
 import { resolveMaxUnavailable } from './max-unavailable.js';
 import { clip, countOf, MAX_SENTENCE_LENGTH } from './sentences.js';
@@ -22,6 +22,8 @@ const MAX_STARTS = 100;
 
 export interface PlanTurnFacts {
   readonly pool: PoolFacts;
+  /** What the pool's target asks of the operating system; absent: nothing. */
+  readonly demands?: OsDemands | undefined;
   /** All members of the pool, managed or not, in any order. */
   readonly members: readonly NodeFacts[];
   /** Names of the nodes whose update is running. */
@@ -60,15 +62,17 @@ function countMembers(facts: PlanTurnFacts): PoolCounts {
 }
 
 /**
- * Chooses the updates that may start. A fresh node needs a slot that nothing takes. One that took its slot already but
- * still carries workloads starts as long as fewer nodes than allowed are really out of service, and one that we took
- * out of service always: only its update brings it back.
+ * Chooses the updates that may start. A fresh node needs a slot that nothing takes. One that is Degraded takes one by
+ * that, but starts only where those that were granted one leave room. One that was granted its slot and still carries
+ * workloads starts as long as fewer nodes than allowed are really out of service, and one that we took out of service
+ * always: only its update brings it back.
  */
 function chooseStarts(facts: PlanTurnFacts, context: StandingContext, limit: number): NodeStart[] {
-  const isTaken = (node: NodeFacts) => isUnavailable(node, context.target);
-  const room = {
-    none: limit - takenSlots(facts, isTaken).size,
-    held: limit - takenSlots(facts, (node) => isTaken(node) && isDown(node)).size,
+  const roomFor = (slot: SlotNeed) => limit - takenSlots(facts, (node) => takesRoom(node, slot, context.target)).size;
+  const room: Record<SlotNeed, number> = {
+    none: roomFor('none'),
+    unheld: roomFor('unheld'),
+    held: roomFor('held'),
     down: Number.POSITIVE_INFINITY,
   };
   const starts: NodeStart[] = [];
@@ -127,7 +131,13 @@ export function planTurn(facts: PlanTurnFacts): Turn {
   if (target === undefined) {
     return { ...base, start: [], done: idle, waiting: idleTurn(facts, 'NothingRendered', 'has no rendered config') };
   }
-  const context: StandingContext = { target, inFlight: new Set(facts.inFlight), resting, now };
+  const context: StandingContext = {
+    target,
+    demands: facts.demands,
+    inFlight: new Set(facts.inFlight),
+    resting,
+    now,
+  };
   // Stopped, a pool has no slots to give, and what has begun is still brought to its end.
   const start = chooseStarts(facts, context, pool.paused || !limit.ok ? 0 : limit.limit);
   const done = idle && members.every((node) => !isManaged(node) || !needsUpdate(node, target));

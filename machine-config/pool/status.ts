@@ -4,7 +4,7 @@ import type {
   PoolConditionType,
   PoolConfiguration,
 } from '../api/machine-config-pool.js';
-import { isDegraded, isGranted, isManaged, isUpdated } from './availability.js';
+import { isDegraded, isDrifted, isGranted, isManaged, isUpdated } from './availability.js';
 import { oldestFirst } from './candidates.js';
 import type { NodeFacts, PoolFacts } from './facts.js';
 import { clip, countOf, nameSome } from './sentences.js';
@@ -52,7 +52,7 @@ function countsAsUnavailable(node: NodeFacts): boolean {
   if (!canTakePods(node)) return true;
   if (!isManaged(node)) return false;
   const done = node.state === 'Done' && !isGranted(node);
-  const failedOnTheWay = isDegraded(node) && (isGranted(node) || node.failure !== undefined);
+  const failedOnTheWay = isDegraded(node) && !isDrifted(node) && (isGranted(node) || node.failure !== undefined);
   return !done && !failedOnTheWay;
 }
 

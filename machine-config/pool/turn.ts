@@ -14,6 +14,8 @@ export const WAITING_CODES = [
   'NodesDegraded',
   /** Their worker did not answer lately. */
   'NodesUnreachable',
+  /** Their hosts cannot do what the target asks of the operating system. */
+  'NodesIncapable',
 ] as const;
 export type WaitingCode = (typeof WAITING_CODES)[number];
 
@@ -70,6 +72,7 @@ export interface Turn {
  * it is anything else, and left alone when it is that already.
  */
 export type Grant =
+  /** `target` may be what the node runs: then somebody asked on the host that it is applied again. */
   | { readonly outcome: 'granted'; readonly target: string; readonly current: string }
   /** The node runs `target` already, or gave its slot back to stay there; only a cordon of ours may be left to lift. */
   | { readonly outcome: 'unneeded'; readonly target: string; readonly cordonedByUs: boolean }
@@ -88,6 +91,8 @@ export const REFUSAL_CODES = [
   'NoSlot',
   'Backoff',
   'Drifted',
+  'RolledBack',
+  'CannotDo',
   'MaxUnavailableInvalid',
 ] as const;
 export type RefusalCode = (typeof REFUSAL_CODES)[number];

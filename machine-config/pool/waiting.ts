@@ -21,10 +21,14 @@ export interface WaitingContext {
   readonly taken: number;
 }
 
-type Obstacle = 'degraded' | 'notReady' | 'cordoned' | 'unreachable' | 'leftBehind';
+type Obstacle =
+  'degraded' | 'drifted' | 'rolledBack' | 'incapable' | 'notReady' | 'cordoned' | 'unreachable' | 'leftBehind';
 
 const CODES: Record<Obstacle, WaitingCode> = {
   degraded: 'NodesDegraded',
+  drifted: 'NodesDegraded',
+  rolledBack: 'NodesDegraded',
+  incapable: 'NodesIncapable',
   notReady: 'NodesNotReady',
   cordoned: 'NodesCordoned',
   unreachable: 'NodesUnreachable',
@@ -34,6 +38,9 @@ const CODES: Record<Obstacle, WaitingCode> = {
 /** What helps, after the names. */
 const ADVICE: Record<Obstacle, string> = {
   degraded: 'mend what the reason says, or go back to a config that works',
+  drifted: 'put back what was changed there, or have it overwritten by the force file on the node',
+  rolledBack: 'give the pool another config, or try again by the force file on the node',
+  incapable: 'leave that out of the MachineConfigs of the pool, or move the node to a pool without it',
   notReady: 'bring the node back, or delete the Node object if the machine is gone',
   cordoned: 'uncordon it to let it be updated',
   unreachable: 'look whether the node worker runs there',
@@ -41,7 +48,9 @@ const ADVICE: Record<Obstacle, string> = {
 };
 
 const OBSTACLE_OF: Record<Exclude<BlockedBecause, 'unmanaged'>, Obstacle> = {
-  drifted: 'degraded',
+  drifted: 'drifted',
+  rolledBack: 'rolledBack',
+  cannot: 'incapable',
   backoff: 'degraded',
   notReady: 'notReady',
   deleting: 'notReady',
@@ -49,11 +58,14 @@ const OBSTACLE_OF: Record<Exclude<BlockedBecause, 'unmanaged'>, Obstacle> = {
   resting: 'unreachable',
 };
 
-function describe(node: NodeFacts, until: number | undefined): string {
+function describe({ node, standing }: MemberStanding): string {
+  const until = untilOf(standing);
   const again = until === undefined ? '' : `, next attempt at ${timeOf(until)}`;
   if (node.deleting) return `${node.name} is being deleted`;
   if (!node.ready) return `${node.name} is not ready (${node.notReadyBecause ?? 'no reason given'})`;
   if (isCordonedByOthers(node)) return `${node.name} is unschedulable, not by us`;
+  const detail = standing.kind === 'blocked' ? standing.detail : undefined;
+  if (detail !== undefined) return `${node.name} cannot do ${detail}`;
   if (isDegraded(node)) return `${node.name} is ${node.state ?? 'Degraded'} (${clip(node.reason ?? '', 160)})${again}`;
   if (until !== undefined) return `the worker of ${node.name} did not answer${again}`;
   return `${node.name} began and was left behind`;
@@ -75,15 +87,16 @@ function group(entries: readonly MemberStanding[], obstacleOf: (entry: MemberSta
 }
 
 function describeGroup(obstacle: Obstacle, entries: readonly MemberStanding[], most = 3): string {
-  const described = entries.slice(0, most).map(({ node, standing }) => describe(node, untilOf(standing)));
+  const described = entries.slice(0, most).map(describe);
   const more = entries.length > most ? [`${entries.length - most} more alike`] : [];
   return `${[...described, ...more].join(', ')}; ${ADVICE[obstacle]}`;
 }
 
 /** What keeps a slot without a running update, in the order in which it is worth telling. */
-function slotObstacle({ node }: MemberStanding): Obstacle {
+function slotObstacle({ node, standing }: MemberStanding): Obstacle {
   if (!node.ready || node.deleting) return 'notReady';
   if (isCordonedByOthers(node)) return 'cordoned';
+  if (standing.kind === 'blocked' && standing.because !== 'unmanaged') return OBSTACLE_OF[standing.because];
   return isDegraded(node) ? 'degraded' : 'leftBehind';
 }
 
@@ -101,7 +114,15 @@ function noRoom(context: WaitingContext, limit: number, waiting: number): Omit<W
   return { code, sentence: `${start}: ${parts.join('; ')}` };
 }
 
-const ORDER: readonly Obstacle[] = ['degraded', 'notReady', 'cordoned', 'unreachable'];
+const ORDER: readonly Obstacle[] = [
+  'degraded',
+  'drifted',
+  'rolledBack',
+  'incapable',
+  'notReady',
+  'cordoned',
+  'unreachable',
+];
 
 /** There is room, but nobody to take it: what keeps the rest from starting. */
 function nobodyCanStart(context: WaitingContext): Omit<Waiting, 'until'> | null {

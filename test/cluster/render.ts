@@ -1,5 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { MachineConfigResource } from '../../activities/cluster/control-dependencies.js';
+import type { MachineConfigurationResource } from '../../activities/cluster/disruption-policies.js';
+import { readPolicies } from '../../machine-config/change/frozen-policies.js';
+import { DEFAULT_POLICIES, policyForFile } from '../../machine-config/change/policies.js';
 import type { RenderPoolResult } from '../../workflows/contract/activities.js';
 import type { RealCluster, RealControl } from '../support/real-cluster.js';
 
@@ -146,6 +149,35 @@ export function describeRender(cluster: () => RealCluster, control: () => RealCo
       await overrides(['Disks']);
       expect(await render()).toMatchObject({ outcome: 'rendered', changed: true });
       await overrides(null);
+    });
+
+    test('carries the policies of now in its annotation, and MachineConfiguration says them in its status', async () => {
+      const { admin, flavour } = cluster();
+      const files = (actions: object[] | null) =>
+        admin.patch<MachineConfigurationResource>(
+          flavour.machineConfiguration,
+          { name: 'cluster' },
+          { spec: { nodeDisruptionPolicy: actions === null ? null : { files: [{ path: '/etc/motd', actions }] } } },
+        );
+      const name = await renderedAs();
+      const changed = await files([{ type: 'Restart', restart: { serviceName: 'motd.service' } }]);
+      expect(await renderedAs()).toBe(name);
+      expect(policyForFile('/etc/motd', readPolicies(await config(name)))).toEqual({
+        path: '/etc/motd',
+        origin: 'user',
+        actions: [{ type: 'Restart', restart: { serviceName: 'motd.service' } }],
+      });
+      const { status } = await admin.get<MachineConfigurationResource>(flavour.machineConfiguration, {
+        name: 'cluster',
+      });
+      expect(status?.observedGeneration).toBe(changed.metadata.generation);
+      expect(status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files).toContainEqual({
+        path: '/etc/motd',
+        actions: [{ type: 'Restart', restart: { serviceName: 'motd.service' } }],
+      });
+      await files(null);
+      expect(await renderedAs()).toBe(name);
+      expect(readPolicies(await config(name))).toEqual(DEFAULT_POLICIES);
     });
 
     test('a pool that is gone is no error, one of another cluster is', async () => {

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { NodeResource, PoolResource } from '../../../activities/cluster/control-dependencies.js';
-import { hintsOfMachineConfig, hintsOfNode, hintsOfPool } from '../../../activities/cluster/pool-hints.js';
+import {
+  hintsOfMachineConfig,
+  hintsOfMachineConfiguration,
+  hintsOfNode,
+  hintsOfPool,
+} from '../../../activities/cluster/pool-hints.js';
 import { apiFlavour } from '../../../machine-config/api/flavour.js';
 
 const flavour = apiFlavour('openshift');
@@ -100,5 +105,28 @@ describe('hints of a MachineConfig', () => {
     expect(hintsOfMachineConfig({ type: 'DELETED', object: rendered, before: rendered }, POOLS)).toEqual([
       { pool: 'worker', what: 'config' },
     ]);
+  });
+});
+
+describe('hints of the MachineConfiguration', () => {
+  const configuration = (name: string, logLevel: 'Normal' | 'Debug') => ({ metadata: { name }, spec: { logLevel } });
+  const all = [
+    { pool: 'worker', what: 'config' },
+    { pool: 'infra', what: 'config' },
+  ];
+  const before = configuration('cluster', 'Normal');
+
+  it('have every pool rendered when it comes, changes or goes', () => {
+    const changed = { type: 'MODIFIED', object: configuration('cluster', 'Debug'), before } as const;
+    const came = { type: 'ADDED', object: before, before: undefined } as const;
+    const went = { type: 'DELETED', object: before, before } as const;
+    for (const change of [changed, came, went]) expect(hintsOfMachineConfiguration(change, POOLS)).toEqual(all);
+  });
+
+  it('are none for our own writes of its status, nor for an object of another name', () => {
+    const object = { ...before, status: { observedGeneration: 3 } };
+    expect(hintsOfMachineConfiguration({ type: 'MODIFIED', object, before }, POOLS)).toEqual([]);
+    const other = configuration('other', 'Normal');
+    expect(hintsOfMachineConfiguration({ type: 'ADDED', object: other, before: undefined }, POOLS)).toEqual([]);
   });
 });

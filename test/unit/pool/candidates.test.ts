@@ -1,9 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { backoffUntil, candidatesInOrder, standing } from '../../../machine-config/pool/candidates.js';
+import { NO_DEMANDS, type OsDemands } from '../../../machine-config/pool/capabilities.js';
 import type { NodeFacts } from '../../../machine-config/pool/facts.js';
 import { failedOn, makeNode, NEW, NOW, OLD, updatedTo } from './make-node.js';
 
 const MINUTE = 60_000;
+const OLDER = 'rendered-worker-older';
+const drifted = (name: string, config: string) =>
+  makeNode(name, { current: config, desired: config, state: 'Degraded' });
+const rolledBack = (name: string, from = NEW): NodeFacts => ({
+  ...failedOn(name, NEW, 1, NOW - 120 * MINUTE),
+  failure: { target: from, attempts: 1, at: new Date(NOW - 120 * MINUTE).toISOString(), code: 'RolledBackAfterBoot' },
+});
 const context = { target: NEW, inFlight: new Set<string>(), resting: {}, now: NOW };
 const order = (nodes: NodeFacts[]) => candidatesInOrder(nodes, context).map(({ node }) => node.name);
 
@@ -46,7 +54,45 @@ describe('standing', () => {
     ['an unmanaged node', makeNode('n', { worker: undefined }), { kind: 'blocked', because: 'unmanaged' }],
     ['a node that is not ready', makeNode('n', { ready: false }), { kind: 'blocked', because: 'notReady' }],
     ['a cordoned node', makeNode('n', { unschedulable: true }), { kind: 'blocked', because: 'cordonedByOthers' }],
-    ['a drifted node', makeNode('n', { state: 'Degraded' }), { kind: 'blocked', because: 'drifted' }],
+    ['a drifted node', drifted('n', NEW), { kind: 'blocked', because: 'drifted' }],
+    ['a drifted node whose pool wants another config', drifted('n', OLD), { kind: 'candidate', slot: 'unheld' }],
+    [
+      'a drifted node that refused that other config a minute ago',
+      {
+        ...failedOn('n', NEW, 1, NOW - MINUTE + 1),
+        failure: { target: NEW, attempts: 1, at: new Date(NOW - MINUTE + 1).toISOString(), code: 'Drifted' },
+      },
+      { kind: 'blocked', because: 'backoff', until: NOW + 1 },
+    ],
+    [
+      'a drifted node on which a forced update failed, and that is forced no more',
+      { ...drifted('n', NEW), failure: { target: NEW, attempts: 1, at: '2026-01-01T00:00:00Z', code: 'ApplyFailed' } },
+      { kind: 'blocked', because: 'drifted' },
+    ],
+    ['a forced drifted node', { ...drifted('n', NEW), force: 'boot-1' }, { kind: 'candidate', slot: 'unheld' }],
+    ['a forced node that is well', { ...updatedTo('n', NEW), force: 'boot-1' }, { kind: 'candidate', slot: 'none' }],
+    [
+      'a node that was forced in an earlier boot',
+      { ...drifted('n', NEW), force: 'boot-0', forceGranted: 'boot-0' },
+      { kind: 'blocked', because: 'drifted' },
+    ],
+    [
+      'a forced node that was granted its slot',
+      { ...drifted('n', NEW), force: 'boot-1', forceGranted: 'boot-1' },
+      { kind: 'candidate', slot: 'held' },
+    ],
+    [
+      'a forced node that rebooted in the middle of its update',
+      { ...drifted('n', NEW), force: 'boot-0', forceGranted: 'boot-0', applying: NEW, bootId: 'boot-1' },
+      { kind: 'candidate', slot: 'down' },
+    ],
+    ['a node that came back from the target', rolledBack('n'), { kind: 'blocked', because: 'rolledBack' }],
+    [
+      'a node that came back from the target and is forced',
+      { ...rolledBack('n'), force: 'boot-1' },
+      { kind: 'candidate', slot: 'held' },
+    ],
+    ['a node that came back from an older target', rolledBack('n', OLDER), { kind: 'candidate', slot: 'held' }],
     ['a node under deletion', makeNode('n', { deleting: true }), { kind: 'blocked', because: 'deleting' }],
     [
       'a node that failed twice four minutes ago',
@@ -61,6 +107,38 @@ describe('standing', () => {
     ['a node stuck on an older target', failedOn('n', 'rendered-bad', 9, NOW), { kind: 'candidate', slot: 'held' }],
   ])('judges %s', (_, node, expected) => {
     expect(standing(node, context)).toEqual(expected);
+  });
+
+  const host = { os: 'Debian 12', arch: 'amd64', backend: 'none', cannot: { kernelArguments: 'nothing boots it' } };
+  it.each<[string, NodeFacts, Partial<OsDemands>, object]>([
+    [
+      'cannot do a field that is used',
+      makeNode('n', { host }),
+      { fields: ['kernelArguments'] },
+      { kind: 'blocked', because: 'cannot', detail: 'spec.kernelArguments (nothing boots it)' },
+    ],
+    ['cannot do a field that is not used', makeNode('n', { host }), { fields: ['extensions'] }, { kind: 'candidate' }],
+    ['has not told what it can', makeNode('n'), { fields: ['kernelArguments'] }, { kind: 'candidate' }],
+    ['has begun', makeNode('n', { host, desired: NEW }), { fields: ['kernelArguments'] }, { kind: 'candidate' }],
+    ['runs it already', { ...updatedTo('n', NEW), host }, { fields: ['kernelArguments'] }, { kind: 'settled' }],
+    [
+      'has no kernel with large pages',
+      makeNode('n', { host }),
+      { fields: ['kernelType'], kernelType: '64k-pages' },
+      {
+        kind: 'blocked',
+        because: 'cannot',
+        detail: expect.stringMatching(/^spec\.kernelType .*arm64.*amd64/) as string,
+      },
+    ],
+    [
+      'has one',
+      makeNode('n', { host: { ...host, arch: 'arm64' } }),
+      { fields: ['kernelType'], kernelType: '64k-pages' },
+      { kind: 'candidate' },
+    ],
+  ])('judges a node that %s', (_, node, demands, expected) => {
+    expect(standing(node, { ...context, demands: { ...NO_DEMANDS, ...demands } })).toMatchObject(expected);
   });
 
   it('leaves a node alone that is in flight, or that rests until its time has come', () => {

@@ -22,7 +22,12 @@ describe('nodeFacts', () => {
           [DRYDOCK_ANNOTATIONS.worker]: '1.0.0',
           [DRYDOCK_ANNOTATIONS.applying]: 'rendered-b',
           [DRYDOCK_ANNOTATIONS.cordonedFor]: 'rendered-b',
-          [DRYDOCK_ANNOTATIONS.failure]: '{"target":"rendered-b","attempts":2,"at":"2026-01-01T00:00:00Z"}',
+          [DRYDOCK_ANNOTATIONS.failure]:
+            '{"target":"rendered-b","attempts":2,"at":"2026-01-01T00:00:00Z","code":"ApplyFailed"}',
+          [DRYDOCK_ANNOTATIONS.force]: 'boot',
+          [DRYDOCK_ANNOTATIONS.forceGranted]: 'boot',
+          [DRYDOCK_ANNOTATIONS.host]:
+            '{"os":"Debian 12","arch":"amd64","backend":"grub","cannot":{"fips":"it is off","later":"x","extensions":1}}',
         },
       },
       spec: { unschedulable: true },
@@ -44,7 +49,10 @@ describe('nodeFacts', () => {
       reason: 'why',
       applying: 'rendered-b',
       cordonedFor: 'rendered-b',
-      failure: { target: 'rendered-b', attempts: 2, at: '2026-01-01T00:00:00Z' },
+      failure: { target: 'rendered-b', attempts: 2, at: '2026-01-01T00:00:00Z', code: 'ApplyFailed' },
+      force: 'boot',
+      forceGranted: 'boot',
+      host: { os: 'Debian 12', arch: 'amd64', backend: 'grub', cannot: { fips: 'it is off' } },
     });
   });
 
@@ -53,6 +61,7 @@ describe('nodeFacts', () => {
       [flavour.annotations.currentConfig]: '',
       [flavour.annotations.state]: 'Rebooting',
       [DRYDOCK_ANNOTATIONS.failure]: '{"target":1}',
+      [DRYDOCK_ANNOTATIONS.host]: '{"os":"Debian 12"}',
     };
     for (const node of [
       {},

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { OsDemands } from '../../../machine-config/pool/capabilities.js';
 import type { NodeFacts, PoolFacts } from '../../../machine-config/pool/facts.js';
-import { decideGrant, type GrantFacts } from '../../../machine-config/pool/grant.js';
+import { annotationsOfGrant, decideGrant, type GrantFacts } from '../../../machine-config/pool/grant.js';
 import { failedOn, makeNode, makeNodes, makePool, NEW, NOW, OLD, updatedTo } from './make-node.js';
 
 const MINUTE = 60_000;
@@ -24,17 +25,42 @@ const granted = (target: string) => ({ outcome: 'granted', target, current: OLD 
 const held = (overrides: Partial<NodeFacts> = {}) =>
   makeNode('n', { desired: NEW, unschedulable: true, cordonedFor: NEW, state: 'Working', ...overrides });
 
+const drifted = (overrides: Partial<NodeFacts> = {}) => ({
+  ...updatedTo('n', NEW),
+  state: 'Degraded' as const,
+  ...overrides,
+});
+const forced = (overrides: Partial<NodeFacts> = {}) => drifted({ force: 'boot-1', ...overrides });
+const rolledBack = (name: string): NodeFacts => ({
+  ...failedOn(name, NEW, 1, NOW - 600 * MINUTE),
+  failure: { target: NEW, attempts: 1, at: new Date(NOW - 600 * MINUTE).toISOString(), code: 'RolledBackAfterBoot' },
+});
+
 describe('decideGrant, start', () => {
   it('grants the target of the pool to a candidate while a slot is free', () => {
     expect(decide('start', makeNode('n'))).toEqual(granted(NEW));
+  });
+
+  it('grants a drifted node another config than the one it drifted from, which its host then judges', () => {
+    expect(decide('start', makeNode('n', { state: 'Degraded' }))).toEqual(granted(NEW));
+  });
+
+  it('refuses a node whose host cannot do what the target asks, and says what', () => {
+    const host = { os: 'Debian 12', arch: 'amd64', backend: 'none', cannot: { fips: 'it is off here' } };
+    const demands: OsDemands = { fields: ['fips'], kernelType: 'default' };
+    expect(decide('start', makeNode('n', { host }), { demands })).toMatchObject({
+      ...refusal('CannotDo'),
+      sentence: expect.stringMatching(/n cannot do spec\.fips \(it is off here\)/) as string,
+    });
+    expect(decide('start', makeNode('n', { host }))).toEqual(granted(NEW));
   });
 
   const refused: [string, NodeFacts, string][] = [
     ['an unmanaged node', makeNode('n', { worker: undefined }), 'NotManaged'],
     ['a node that is not ready', makeNode('n', { ready: false, notReadyBecause: 'Ready is Unknown' }), 'NotReady'],
     ['a node that others cordoned', makeNode('n', { unschedulable: true }), 'CordonedByOthers'],
-    ['a drifted node', makeNode('n', { state: 'Degraded' }), 'Drifted'],
     ['a drifted node on the target', { ...updatedTo('n', NEW), state: 'Degraded' }, 'Drifted'],
+    ['a node that came back from the target', rolledBack('n'), 'RolledBack'],
     ['a node in its back-off', failedOn('n', NEW, 1, NOW - 1000), 'Backoff'],
     ['a node under deletion', makeNode('n', { deleting: true }), 'NodeGone'],
   ];
@@ -144,6 +170,85 @@ describe('decideGrant, start', () => {
   });
 });
 
+describe('decideGrant for a forced node', () => {
+  const again = { outcome: 'granted', target: NEW, current: NEW };
+  const apart = 'rendered-worker-newer';
+
+  it.each<[string, NodeFacts]>([
+    ['drifted', forced()],
+    ['well', { ...updatedTo('n', NEW), force: 'boot-1' }],
+    ['back from the target after its boot', { ...forced(), failure: rolledBack('n').failure! }],
+  ])('grants the config that it runs once more: %s', (_, node) => {
+    expect(decide('start', node)).toEqual(again);
+  });
+
+  it('grants nothing where it was asked in an earlier boot, or the pool is paused', () => {
+    expect(decide('start', forced({ force: 'boot-0' }))).toMatchObject(refusal('Drifted'));
+    expect(decide('start', forced(), { pool: makePool({ paused: true }) })).toMatchObject(refusal('PoolPaused'));
+  });
+
+  it('needs room among those that were granted a slot, seen or not', () => {
+    const start = (members: NodeFacts[], more: Partial<GrantFacts> = {}) =>
+      decide('start', forced(), { members: [forced(), ...members], ...more });
+    expect(start([drifted({ name: 'x' })])).toEqual(again);
+    expect(start([forced({ name: 'x' })])).toEqual(again);
+    for (const other of [
+      forced({ name: 'x', forceGranted: 'boot-1' }),
+      makeNode('x', { desired: NEW }),
+      makeNode('x', { ready: false }),
+    ]) {
+      expect(start([other])).toMatchObject(refusal('NoSlot'));
+    }
+    const lastGrant = { node: 'x', at: new Date(NOW - 1000).toISOString(), target: NEW, force: 'boot-1' };
+    expect(start([forced({ name: 'x' })], { lastGrant })).toMatchObject(refusal('NoSlot'));
+    expect(start([updatedTo('x', NEW)], { lastGrant })).toEqual(again);
+  });
+
+  it('keeps its slot, follows the pool, and lets nothing stop it once it has begun', () => {
+    const node = forced({ forceGranted: 'boot-1', unschedulable: true, cordonedFor: NEW });
+    expect(decide('continue', node)).toEqual(again);
+    expect(decide('continue', node, { pool: makePool({ paused: true }) })).toEqual(again);
+    expect(decide('continue', node, { pool: makePool({ target: apart }) })).toMatchObject({ target: apart });
+    const begun = { ...node, applying: NEW, bootId: 'boot-2' };
+    for (const pool of [makePool({ target: apart }), makePool({ deleting: true }), undefined]) {
+      expect(decide('continue', begun, { pool })).toEqual(again);
+      expect(decide('withdraw', begun, { pool })).toEqual(again);
+    }
+  });
+
+  it('is unneeded as soon as nobody asks any more', () => {
+    const node = drifted({ forceGranted: 'boot-1', unschedulable: true, cordonedFor: NEW });
+    expect(decide('continue', node)).toEqual({ outcome: 'unneeded', target: NEW, cordonedByUs: true });
+    expect(decide('start', node)).toEqual({ outcome: 'unneeded', target: NEW, cordonedByUs: true });
+  });
+});
+
+describe('annotationsOfGrant', () => {
+  const grant = { outcome: 'granted', target: NEW, current: OLD } as const;
+  const back = { outcome: 'unneeded', target: NEW, cordonedByUs: false } as const;
+  it.each([
+    ['another config', makeNode('n'), grant, { desired: NEW, forceGranted: null }],
+    ['what is granted already', makeNode('n', { desired: NEW }), grant, undefined],
+    ['by force', forced(), grant, { desired: NEW, forceGranted: 'boot-1' }],
+    ['by force already', forced({ forceGranted: 'boot-1' }), grant, undefined],
+    [
+      'by a force of an earlier boot',
+      forced({ forceGranted: 'boot-0' }),
+      grant,
+      { desired: NEW, forceGranted: 'boot-1' },
+    ],
+    [
+      'what was granted by force and is given back',
+      forced({ forceGranted: 'boot-1' }),
+      back,
+      { desired: NEW, forceGranted: null },
+    ],
+    ['what was given back', forced(), back, undefined],
+  ])('says what the Node does not say yet: %s', (_, node, decision, expected) => {
+    expect(annotationsOfGrant(node, decision)).toEqual(expected);
+  });
+});
+
 describe('decideGrant, continue', () => {
   it('grants the present target to a node that has not begun to apply', () => {
     const newer = makePool({ target: 'rendered-worker-newer' });
@@ -214,7 +319,7 @@ describe('decideGrant, withdraw', () => {
 });
 
 it('says every refusal in one bounded line', () => {
-  const node = makeNode('n', { state: 'Degraded', reason: `line\n${'x'.repeat(5000)}` });
+  const node = drifted({ reason: `line\n${'x'.repeat(5000)}` });
   const grant = decide('start', node);
   if (grant.outcome !== 'refused') throw new Error('expected a refusal');
   expect(grant.sentence.length).toBeLessThanOrEqual(1000);

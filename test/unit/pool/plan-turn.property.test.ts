@@ -1,7 +1,7 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import type { NodeFacts } from '../../../machine-config/pool/facts.js';
-import { decideGrant } from '../../../machine-config/pool/grant.js';
+import { annotationsOfGrant, decideGrant } from '../../../machine-config/pool/grant.js';
 import { resolveMaxUnavailable } from '../../../machine-config/pool/max-unavailable.js';
 import { planTurn, type PlanTurnFacts } from '../../../machine-config/pool/plan-turn.js';
 import { makeNode, makePool, NEW, NOW, OLD } from './make-node.js';
@@ -20,11 +20,28 @@ const overrides = fc.record({
   applying: maybe(config),
   cordonedFor: maybe(config),
   failure: maybe(
-    fc.record({ target: config, attempts: fc.nat(6), at: fc.constant(new Date(NOW - 120_000).toISOString()) }),
+    fc.record(
+      {
+        target: config,
+        attempts: fc.nat(6),
+        at: fc.constant(new Date(NOW - 120_000).toISOString()),
+        code: fc.constantFrom('ApplyFailed', 'Drifted', 'RolledBackAfterBoot'),
+      },
+      { requiredKeys: ['target', 'attempts', 'at'] },
+    ),
   ),
+  force: maybe(fc.constantFrom('boot-1', 'boot-0')),
+  forceGranted: maybe(fc.constantFrom('boot-1', 'boot-0')),
+});
+/** Many that may start, so that they meet: any node is rarely one. */
+const startable = fc.record({
+  current: fc.constantFrom(OLD, NEW),
+  desired: fc.constant(undefined),
+  state: fc.constantFrom('Done' as const, 'Degraded' as const),
+  force: maybe(fc.constant('boot-1')),
 });
 const members = fc
-  .array(overrides, { maxLength: 12 })
+  .array(fc.oneof(overrides, startable), { maxLength: 12 })
   .map((list) => list.map((facts, index) => makeNode(`n${index}`, facts)));
 const turnFacts: fc.Arbitrary<PlanTurnFacts> = fc
   .record({
@@ -43,8 +60,18 @@ const turnFacts: fc.Arbitrary<PlanTurnFacts> = fc
   });
 
 /** Written anew from the words of the design, so as not to ask the code about itself. */
+const isForced = ({ force, applying }: NodeFacts) =>
+  force === 'boot-1' || (force !== undefined && applying !== undefined);
 const outOfService = (node: NodeFacts) =>
-  !node.ready || node.unschedulable || node.deleting || (node.applying !== undefined && node.applying !== node.current);
+  !node.ready ||
+  node.unschedulable ||
+  node.deleting ||
+  (node.applying !== undefined && (node.applying !== node.current || isForced(node)));
+const holdsSlot = (node: NodeFacts) =>
+  (node.desired !== undefined && node.desired !== node.current) ||
+  (isForced(node) && node.force === node.forceGranted) ||
+  (node.applying !== undefined && (node.applying !== node.current || isForced(node))) ||
+  node.cordonedFor !== undefined;
 const ours = (node: NodeFacts) =>
   node.worker !== undefined ||
   (node.desired !== undefined && node.desired !== node.current) ||
@@ -128,6 +155,46 @@ describe('planTurn, for any pool', () => {
     });
     expect(grant.outcome).not.toBe('refused');
   });
+});
+
+describe('decideGrant, whoever asks for whatever in any order', () => {
+  const asked = fc.array(fc.nat(11), { minLength: 1, maxLength: 24 });
+  test.prop([members, fc.integer({ min: 1, max: 5 }), asked])(
+    'gives out no slot beyond maxUnavailable, forced or not',
+    (nodes, maxUnavailable, order) => {
+      const pool = makePool({ maxUnavailable });
+      const state = new Map(nodes.map((node) => [node.name, node]));
+      for (const index of order) {
+        const before = state.get(`n${index}`);
+        if (before === undefined) continue;
+        const grant = decideGrant({
+          intent: 'start',
+          pool,
+          poolName: pool.name,
+          node: before,
+          nodeName: before.name,
+          nodeUid: before.uid,
+          members: [...state.values()],
+          now: NOW,
+          poolOf: () => ({ kind: 'pool', pool: pool.name }),
+        });
+        if (grant.outcome !== 'granted' || holdsSlot(before)) continue;
+        const written = annotationsOfGrant(before, grant);
+        const after: NodeFacts =
+          written === undefined
+            ? before
+            : makeNode(before.name, {
+                ...before,
+                desired: written.desired,
+                forceGranted: written.forceGranted ?? undefined,
+              });
+        state.set(before.name, after);
+        expect(holdsSlot(after)).toBe(true);
+        const taken = [...state.values()].filter((node) => ours(node) && (holdsSlot(node) || outOfService(node)));
+        expect(taken.length).toBeLessThanOrEqual(maxUnavailable);
+      }
+    },
+  );
 });
 
 function hash(name: string, seed: number): number {

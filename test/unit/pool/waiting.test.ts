@@ -83,6 +83,31 @@ describe('why a pool waits', () => {
     });
   });
 
+  const rolledBack = {
+    ...failedOn('n4', NEW, 1, NOW - 600 * MINUTE),
+    failure: { target: NEW, attempts: 1, at: new Date(NOW - 600 * MINUTE).toISOString(), code: 'RolledBackAfterBoot' },
+  };
+  const drifted = { ...updatedTo('n4', NEW), state: 'Degraded' as const, reason: '/etc/a differs' };
+  const host = { os: 'Debian 12', arch: 'amd64', backend: 'none', cannot: { fips: 'it is off here' } };
+
+  it.each<[string, NodeFacts, RegExp]>([
+    ['came back from the target', rolledBack, /n4 is Degraded.*another config, or try again by the force file/],
+    ['has drifted', drifted, /n4 is Degraded \(\/etc\/a differs\).*put back.*or have it overwritten by the force file/],
+  ])('says of a node that %s what helps, whether or not others wait for its slot', (_, node, expected) => {
+    for (const members of [[node], [node, makeNode('a')]]) {
+      const found = waiting(members);
+      expect(found?.code).toBe('NodesDegraded');
+      expect(found?.sentence).toMatch(expected);
+      expect(found?.until).toBeUndefined();
+    }
+  });
+
+  it('names a node that cannot do what the target asks, the field and the reason', () => {
+    const found = waiting([makeNode('n5', { host })], {}, { demands: { fields: ['fips'], kernelType: 'default' } });
+    expect(found?.code).toBe('NodesIncapable');
+    expect(found?.sentence).toMatch(/n5 cannot do spec\.fips \(it is off here\); leave that out/);
+  });
+
   it('gives the earliest time at which a node may be tried again', () => {
     const members = [failedOn('a', NEW, 3, NOW), failedOn('b', NEW, 2, NOW), failedOn('c', NEW, 4, NOW)];
     expect(waiting(members, { maxUnavailable: 9 })?.until).toBe(NOW + 5 * MINUTE);
