@@ -1,4 +1,4 @@
-import { Option, type Command } from '@commander-js/extra-typings';
+import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import type { LabState, LabStatus } from '../dev/background-lab.js';
 
 const outputOption = () =>
@@ -22,6 +22,7 @@ export function addLabCommand(program: Command): void {
     .option('--kubeconfig <file>', 'use this cluster instead of starting one; the file is only read')
     .option('--no-temporal', 'without Temporal')
     .option('--no-kubernetes', 'without Kubernetes')
+    .option('--real-nodes <count>', 'with so many real systemd machines as nodes (Linux, as root)', readCount)
     .addOption(outputOption())
     .action(async ({ output, ...options }) => {
       const { labUp } = await import('../dev/background-lab.js');
@@ -56,6 +57,11 @@ export function addLabCommand(program: Command): void {
     });
 }
 
+function readCount(text: string): number {
+  if (/^\d{1,2}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('is not a number from 0 to 99');
+}
+
 function describe({ name, state, lab, processes, problems }: LabStatus): string {
   if (lab === undefined) return `lab ${name} is ${state}`;
   const pids = processes.map((one) => `${one.name} ${one.pid}${one.running ? '' : ' (dead)'}`);
@@ -67,7 +73,7 @@ function describe({ name, state, lab, processes, problems }: LabStatus): string 
   ].join('\n');
 }
 
-function places({ temporal, kubernetes, directory }: LabState): string[] {
+function places({ temporal, kubernetes, realNodes, directory }: LabState): string[] {
   return [
     ...(temporal === null ? [] : [`  Temporal    ${temporal.address} (namespace ${temporal.namespace})`]),
     ...(temporal?.uiUrl == null ? [] : [`  Temporal UI ${temporal.uiUrl}`]),
@@ -78,6 +84,7 @@ function places({ temporal, kubernetes, directory }: LabState): string[] {
           `  KUBECONFIG  ${kubernetes.kubeconfig}`,
           `  kubectl     ${kubernetes.kubectl}`,
         ]),
+    ...realNodes.map(({ name, address, enter }) => `  real node   ${name} (${address}): ${enter}`),
     `  data, logs  ${directory}`,
   ];
 }

@@ -55,6 +55,15 @@ export function makeProgram(version: string, makeAct: (options: GlobalOptions) =
     .action(({ file: files, pool }) =>
       act(async (session) => (await import('./commands/render.js')).render(session, { files, pool })),
     );
+  program
+    .command('diff')
+    .description('say what a change from one rendered config to another does to a node, without a cluster')
+    .argument('<old>', 'file with the rendered config that nodes run, YAML or JSON')
+    .argument('<new>', 'file with the one that they are to run')
+    .option('--policy <file>', 'file with the MachineConfiguration (default: the policies that <new> carries)')
+    .action((old, next, { policy }) =>
+      act(async (session) => (await import('./commands/diff.js')).diff(session, { old, next, policy })),
+    );
   // Only for the help: see makeLabProgram.
   program.command('lab').description('a Temporal and a Kubernetes of your own on this machine: up, down, status');
   return program;

@@ -24,7 +24,8 @@ export interface CommandWorld {
   openEngine(settings: TemporalSettings): Promise<Engine>;
 }
 
-export const OUTPUT_FORMATS = ['table', 'wide', 'json'] as const;
+/** `text` is another word for `table`. */
+export const OUTPUT_FORMATS = ['table', 'text', 'wide', 'json'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 export interface GlobalOptions {

@@ -411,7 +411,7 @@ describe('the command line', () => {
     ['an unknown command', ['frobnicate'], /unknown command/],
     ['an unknown option', ['nodes', '--colour'], /unknown option/],
     ['a missing argument', ['rollout', 'watch'], /missing required argument/],
-    ['an unknown output format', ['nodes', '-o', 'xml'], /Allowed choices are table, wide, json/],
+    ['an unknown output format', ['nodes', '-o', 'xml'], /Allowed choices are table, text, wide, json/],
     ['an unknown flavour', ['nodes', '--flavour', 'vanilla'], /unknown flavour vanilla/],
     ['a time that is none', ['rollout', 'watch', 'worker', '--timeout', 'soon'], /must be a number above 0/],
     ['files that are missing', ['render'], /required option '-f, --file/],
