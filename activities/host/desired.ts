@@ -5,7 +5,7 @@ import { fileEntries } from './files.js';
 import type { Host, OsState } from './host.js';
 import { ignitionOf, osStateOf } from './rendered.js';
 import { checkManageable, PathRefused, resolveInRoot } from './root-path.js';
-import { sshKeyEntries } from './ssh-keys.js';
+import { accountEntries } from './ssh-keys.js';
 import { enablementWishes, unitEntries } from './units.js';
 
 /** All that a config wants of a host. */
@@ -27,7 +27,7 @@ export async function desiredEntries(config: MachineConfig, host: Host, sshUser:
   const wanted = [
     ...fileEntries(ignition, context),
     ...unitEntries(ignition, context),
-    ...sshKeyEntries(ignition, context),
+    ...(await accountEntries(ignition, context)),
   ];
   const entries = new Map<string, Entry>();
   for (const entry of wanted) {
@@ -36,7 +36,7 @@ export async function desiredEntries(config: MachineConfig, host: Host, sshUser:
     if (other !== undefined) {
       throw new NotPossibleHere(`${entry.where} and ${other.where} are the same path on this host, ${path}: keep one`);
     }
-    entries.set(path, { ...entry, path });
+    entries.set(path, { ...entry, path, ...(path === entry.path ? {} : { declared: entry.path }) });
   }
   refuseFilesBelowFiles(entries);
   return {

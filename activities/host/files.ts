@@ -4,6 +4,8 @@ import type { Owner } from './path-state.js';
 import { contentsOf } from './rendered.js';
 
 const DEFAULT_FILE_MODE = 0o644;
+/** Permissions, set-id bits and the sticky bit. What the API allows is less; see rendering. */
+const MOST_PERMISSIONS = 0o7777;
 
 /** The files of a config. */
 export function fileEntries(ignition: Partial<IgnitionConfig>, context: EntryContext): Entry[] {
@@ -13,7 +15,7 @@ export function fileEntries(ignition: Partial<IgnitionConfig>, context: EntryCon
       throw new NotPossibleHere(`${where}: append only works at first boot; write the whole file with contents`);
     }
     const owner = context.host.ownerOnDisk(ownerOf(file, where, context));
-    const mode = file.mode ?? DEFAULT_FILE_MODE;
+    const mode = modeOf(file, where);
     return {
       path: file.path,
       origin: 'file',
@@ -21,6 +23,11 @@ export function fileEntries(ignition: Partial<IgnitionConfig>, context: EntryCon
       state: { kind: 'file', contents: contentsOf(file), mode, ...owner },
     };
   });
+}
+
+function modeOf({ mode = DEFAULT_FILE_MODE }: IgnitionFile, where: string): number {
+  if (Number.isInteger(mode) && mode >= 0 && mode <= MOST_PERMISSIONS) return mode;
+  throw new NotPossibleHere(`${where}.mode: ${mode} is no mode of a file, which are 0 to 4095 (octal 7777)`);
 }
 
 function ownerOf(file: IgnitionFile, where: string, { accounts }: EntryContext): Owner {

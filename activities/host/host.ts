@@ -20,6 +20,8 @@ export interface Systemctl {
   restart(unit: string): Promise<void>;
   /** Asks the unit to read its configuration again. */
   reloadUnit(unit: string): Promise<void>;
+  /** Forgets how often a unit failed to start, so that systemd lets it be started once more; where that is counted. */
+  resetFailed?(unit: string): Promise<void>;
 }
 
 /** What of the operating system itself Drydock manages, as one value. */
@@ -38,8 +40,8 @@ export type OsBackendName = 'bootc' | 'rpm-ostree' | 'grub' | 'grubby' | 'none' 
 /** What the operating system itself can change; found by looking at the host. All changes take effect at the next boot. */
 export interface OsBackend {
   readonly name: OsBackendName;
-  /** Why this host cannot do what a field asks; undefined: it can. */
-  refusal(field: OsField): string | undefined;
+  /** Why this host cannot do what a field asks, in general or as it is `wanted`; undefined: it can. */
+  refusal(field: OsField, wanted?: OsState): string | undefined;
   /** Ours, as the next boot will have it. */
   staged(): Promise<OsState>;
   /** Makes the next boot so; idempotent, durable, and whole: interrupted at any point it may be asked for again. */

@@ -1,15 +1,36 @@
 import type { EntryOrigin } from './entry.js';
+import type { PartKind } from './file-part.js';
 import type { OsState } from './host.js';
 import type { StoredState } from './state-store.js';
 import type { EnablementLink } from './units.js';
 
+/** What a path was before. */
+export interface KeptState {
+  readonly path: string;
+  readonly before: StoredState;
+  /** Only a part of the file was changed: only that is put back, into the file as it is then. */
+  readonly part?: PartKind;
+}
+
 /** How to get back: the state before, of everything that the update touches. Written before anything is touched. */
 export interface UndoRecord {
-  readonly changes: readonly { readonly path: string; readonly before: StoredState }[];
+  readonly changes: readonly KeptState[];
   /** Links of every unit that is enabled or disabled. */
   readonly links: Readonly<Record<string, readonly EnablementLink[]>>;
   /** Present if the update stages others. */
   readonly os?: OsState;
+  /** Whether systemd has to read its unit files again; absent in journals of earlier versions: it has. */
+  readonly daemonReload?: boolean;
+  /** What was begun with services, in order; only in the same boot there is anything to undo about it. */
+  readonly services?: readonly BegunService[];
+}
+
+/** Something that an update has begun to do to a service, and perhaps done. */
+export interface BegunService {
+  readonly unit: string;
+  readonly action: 'stop' | 'reload' | 'restart';
+  /** It ran before. */
+  readonly wasActive: boolean;
 }
 
 /**

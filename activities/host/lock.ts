@@ -27,7 +27,11 @@ interface LockOwner {
  * still be at work when the next one comes. Throws HostBusyError at once when somebody holds the lock. A holder whose
  * process or boot is gone holds nothing.
  */
-export async function withHostLock<T>(host: Host, doing: string, work: () => Promise<T>): Promise<T> {
+export async function withHostLock<T>(
+  host: Pick<Host, 'root' | 'bootId'>,
+  doing: string,
+  work: () => Promise<T>,
+): Promise<T> {
   const path = join(host.root, STATE_FOLDER, 'lock');
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const owner: LockOwner = {
@@ -43,6 +47,11 @@ export async function withHostLock<T>(host: Host, doing: string, work: () => Pro
   } finally {
     if ((await readOwner(path))?.id === owner.id) await rm(path, { force: true });
   }
+}
+
+/** A step of this process is at work on the host at this moment. */
+export async function isLockedByThisProcess(root: string): Promise<boolean> {
+  return (await readOwner(join(root, STATE_FOLDER, 'lock')))?.pid === process.pid;
 }
 
 async function take(path: string, owner: LockOwner): Promise<void> {

@@ -108,12 +108,19 @@ export function temporaryName(path: string): string {
   return join(dirname(path), `.${short}.drydock-new`);
 }
 
+/** Completes what was written at a real path, before it takes its place: the security label, for example. */
+type Finish = (written: string) => Promise<void>;
+
 /**
  * Brings a real path to a state, durably, and only if it differs. Files and links are complete beside their place
- * (contents, mode, owner) before they take it by rename, so nobody ever sees half of one. A directory that is to be
- * absent but is not empty stays: what is in it is not ours. The parent must exist.
+ * (contents, mode, owner, and what `finish` does) before they take it by rename, so nobody ever sees half of one. A
+ * directory that is to be absent but is not empty stays: what is in it is not ours. The parent must exist.
  */
-export async function putState(path: string, state: PathState): Promise<void> {
+export async function putState(
+  path: string,
+  state: PathState,
+  finish: Finish = () => Promise.resolve(),
+): Promise<void> {
   await rm(temporaryName(path), { force: true });
   const found = await readState(path);
   if (differenceOf(state, found) === undefined) return;
@@ -121,11 +128,11 @@ export async function putState(path: string, state: PathState): Promise<void> {
     case 'absent':
       return removePath(path, found);
     case 'directory':
-      return putDirectory(path, state, found);
+      return putDirectory(path, state, found, finish);
     case 'file':
     case 'link':
       refuseToReplace(path, found);
-      await (state.kind === 'file' ? writeTemporary(path, state) : linkTemporary(path, state));
+      await (state.kind === 'file' ? writeTemporary(path, state, finish) : linkTemporary(path, state, finish));
       await rename(temporaryName(path), path);
       return syncDirectory(dirname(path));
     case 'special':
@@ -139,7 +146,7 @@ function refuseToReplace(path: string, found: PathState): void {
   }
 }
 
-async function writeTemporary(path: string, state: PathState & { kind: 'file' }): Promise<void> {
+async function writeTemporary(path: string, state: PathState & { kind: 'file' }, finish: Finish): Promise<void> {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   const handle = await open(temporaryName(path), flags, 0o600);
   try {
@@ -148,20 +155,31 @@ async function writeTemporary(path: string, state: PathState & { kind: 'file' })
     // Only where needed: an unprivileged lab may not give files away. Before chmod, since chown clears the set-id bits.
     if (made.uid !== state.uid || made.gid !== state.gid) await handle.chown(state.uid, state.gid);
     await handle.chmod(state.mode);
+    await finish(temporaryName(path));
     await handle.sync();
   } finally {
     await handle.close();
   }
 }
 
-async function linkTemporary(path: string, state: PathState & { kind: 'link' }): Promise<void> {
+async function linkTemporary(path: string, state: PathState & { kind: 'link' }, finish: Finish): Promise<void> {
   await symlink(state.target, temporaryName(path));
   await own(temporaryName(path), state);
+  await finish(temporaryName(path));
 }
 
-async function putDirectory(path: string, state: PathState & { kind: 'directory' }, found: PathState): Promise<void> {
-  if (found.kind === 'absent') await mkdir(path, { mode: 0o700 });
-  else if (found.kind !== 'directory') throw new Error(`${path}: is ${article(found)}, a directory is needed`);
+async function putDirectory(
+  path: string,
+  state: PathState & { kind: 'directory' },
+  found: PathState,
+  finish: Finish,
+): Promise<void> {
+  if (found.kind === 'absent') {
+    await mkdir(path, { mode: 0o700 });
+    await finish(path);
+  } else if (found.kind !== 'directory') {
+    throw new Error(`${path}: is ${article(found)}, a directory is needed`);
+  }
   await own(path, state);
   await chmod(path, state.mode);
   await syncDirectory(dirname(path));

@@ -1,29 +1,41 @@
-import { join } from 'node:path';
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
-import { EMPTY_CONTENT } from '../../machine-config/change/content.js';
-import { disruption, summariseCost, type DisruptionCost } from '../../machine-config/change/disruption.js';
+import type { DisruptionAction } from '../../machine-config/api/node-disruption-policy.js';
+import type { DisruptionCost } from '../../machine-config/change/disruption.js';
 import { usedOsFields } from '../../machine-config/change/os-fields.js';
-import { DEFAULT_POLICIES } from '../../machine-config/change/policies.js';
 import { readSpec } from '../../machine-config/render/spec.js';
+import { changedParts } from './changed-parts.js';
 import { desiredEntries, type Desired } from './desired.js';
-import { NotPossibleHere, parentsOf, type Entry } from './entry.js';
+import { NotPossibleHere } from './entry.js';
+import type { PartChange } from './file-part.js';
 import type { Host, OsState } from './host.js';
 import type { ChangeOrigin } from './journal.js';
-import { ABSENT, differenceOf, MASK_TARGET, readState, type PathState } from './path-state.js';
+import { countDifferentArguments, isRunningAlready, sameOsState } from './os-state.js';
+import type { PathState } from './path-state.js';
+import { planCost, REBOOT, type CostPlan } from './plan-cost.js';
 import { planEnablement, type EnablementPlan } from './plan-enablement.js';
-import { checkPlace, checkRoom } from './room.js';
+import { planPaths } from './plan-paths.js';
+import { lastingUntilReboot, unitsToStop } from './plan-services.js';
+import { refuseProtected } from './protected-paths.js';
+import { osStateOf } from './rendered.js';
+import { checkPlaces, checkRoom } from './room.js';
 import type { StateStore } from './state-store.js';
 import type { EnablementLink } from './units.js';
+import { unitsAfter, type UnitsAfter } from './units-after.js';
+import { verifyPlannedUnits } from './verify-planned-units.js';
 
 /** One path that an update changes. */
 export interface PlannedChange {
   readonly path: string;
+  /** The path as the config writes it, where that differs. */
+  readonly declared?: string;
   readonly origin: ChangeOrigin;
   readonly unit?: string;
   /** The field of the config, for messages. */
   readonly where: string;
   readonly before: PathState;
   readonly after: PathState;
+  /** Only a part of the file is changed, whatever others write in it until then. */
+  readonly part?: PartChange;
 }
 
 /** All that an update will do, known before anything is written. */
@@ -46,8 +58,14 @@ export interface UpdatePlan {
     readonly sshKeys: number;
     readonly kernelArguments: number;
   };
+  /** Every unit of which anything changes, sorted. */
+  readonly units: readonly string[];
+  readonly cost: DisruptionCost;
+  /** What is done once the files are there, in order; empty where nothing is to be done. `Reboot` stands alone. */
+  readonly actions: readonly DisruptionAction[];
+  /** Units that run and whose file goes for good; none where a reboot follows. */
+  readonly stop: readonly string[];
   readonly warnings: readonly string[];
-  readonly needsReboot: boolean;
 }
 
 export interface PlanInput {
@@ -57,6 +75,8 @@ export interface PlanInput {
   readonly current: MachineConfig | undefined;
   readonly target: MachineConfig;
   readonly sshUser: string;
+  /** Somebody asked on the host that the config is applied again as a whole: the node reboots, whatever changes. */
+  readonly forced?: boolean;
 }
 
 /** Plans an update, and writes nothing. Throws NotPossibleHere where it cannot be carried out on this host. */
@@ -65,203 +85,97 @@ export async function planUpdate(input: PlanInput): Promise<UpdatePlan> {
   checkOperatingSystem(target, host);
   const wanted = await desiredEntries(target, host, sshUser);
   const had = current === undefined ? undefined : await desiredEntries(current, host, sshUser);
-  const { originals, before } = await knownOriginals(store, host, wanted, had);
 
-  const after = new Map<string, PathState>();
-  for (const entry of wanted.entries.values()) {
-    if (entry.state === 'unmasked') after.set(entry.path, unmask(entry, { had, originals, before }));
-    else after.set(entry.path, wantedState(entry, entry.state, before));
-  }
-  const stale = [...originals.keys()].filter((path) => !isWanted(path, wanted));
-  for (const path of stale) after.set(path, originals.get(path) ?? ABSENT);
-  for (const path of missingParents(after)) {
-    if ((await readState(join(host.root, path))).kind === 'absent') {
-      before.set(path, ABSENT);
-      originals.set(path, ABSENT);
-      after.set(path, { kind: 'directory', mode: 0o755, ...host.ownerOnDisk({ uid: 0, gid: 0 }) });
-    }
-  }
+  const { changes: paths, after, originals } = await planPaths({ host, store }, wanted, had);
+  const units = unitsAfter(host, after, paths);
+  await refuseProtected(host, target, { wanted, changes: paths });
+  const enablement = await planEnablement({ host, store, wanted, had, changes: paths, units });
+  const changes = [...paths, ...enablement.changes];
+  await checkPlaces(host, changes);
+  await checkRoom(host, changes);
+  const unitWarnings = await verifyPlannedUnits(host, changes, { after, units });
 
-  const changes = inOrder(changesOf(wanted, after, before, had));
-  for (const change of changes) await checkPlace(host.root, change);
-  await checkRoom(host.root, changes);
-  for (const path of stale) originals.delete(path);
-
-  const enablement = await planEnablement({ host, store, wanted, changes, after });
+  const os = await operatingSystemChange(host, wanted);
+  const names = changedUnits(changes, enablement);
+  const cost = await costOf(input, { changes, names, wanted, had, units, os });
+  const isRebooted = cost.cost === 'reboot';
   return {
     from: current?.metadata.name ?? '',
     target,
-    changes: [...changes, ...enablement.changes],
+    changes,
     enablement,
-    ...(await operatingSystemChange(host, wanted)),
+    ...(os === undefined ? {} : { os }),
     originals: { paths: originals, units: enablement.originals },
-    ...(await summing(input, wanted, changes, enablement)),
-    warnings: enablement.warnings,
+    counts: counts(paths, names, os),
+    units: names,
+    cost: cost.cost,
+    actions: cost.actions,
+    stop: isRebooted ? [] : await unitsToStop(paths, { units, systemctl: host.systemctl, had }),
+    warnings: [
+      ...enablement.warnings,
+      ...unitWarnings,
+      ...cost.warnings,
+      ...(isRebooted ? [] : await lastingUntilReboot(paths, cost.actions, host.systemctl)),
+    ],
   };
+}
+
+/** Nothing of the host is to be changed. */
+export function isEmpty({ changes, enablement, os, cost }: UpdatePlan): boolean {
+  const { enable, disable } = enablement;
+  return changes.length + enable.length + disable.length === 0 && os === undefined && cost === 'none';
 }
 
 /** What this host's operating system cannot do is refused, not left out. */
 function checkOperatingSystem(target: MachineConfig, { os }: Host): void {
+  const wanted = osStateOf(target);
   for (const field of usedOsFields(readSpec(target.spec))) {
-    const why = os.refusal(field);
+    const why = os.refusal(field, wanted);
     if (why !== undefined) {
       throw new NotPossibleHere(`spec.${field}: ${why}; remove it from the MachineConfigs of this pool`);
     }
   }
 }
 
-/**
- * The original of every path that the old or the new config manages. A path that the old config manages and whose
- * original nobody kept (the node was set up by other means) had none.
- */
-async function knownOriginals(store: StateStore, host: Host, wanted: Desired, had: Desired | undefined) {
-  const originals = new Map<string, PathState>();
-  const before = new Map<string, PathState>();
-  for (const [path, stored] of Object.entries((await store.originals()).paths)) {
-    originals.set(path, await store.load(stored));
-  }
-  for (const entry of had?.entries.values() ?? []) {
-    if (!originals.has(entry.path) && entry.state !== 'unmasked') originals.set(entry.path, ABSENT);
-  }
-  for (const path of new Set([...originals.keys(), ...wanted.entries.keys()])) {
-    const state = await readState(join(host.root, path));
-    before.set(path, state);
-    if (!originals.has(path)) originals.set(path, state);
-  }
-  return { originals, before };
-}
-
-function wantedState(entry: Entry, state: PathState, before: ReadonlyMap<string, PathState>): PathState {
-  const found = before.get(entry.path) ?? ABSENT;
-  const replaceable = found.kind === 'absent' || (found.kind === 'directory') === (state.kind === 'directory');
-  if (found.kind === 'special' || !replaceable) {
-    throw new NotPossibleHere(`${entry.where}: ${entry.path} is a ${found.kind} on this host: move it away first`);
-  }
-  return state;
-}
-
-/**
- * What is there without a mask: the original where a config had put something else in its place, else what is found.
- * Only a mask that we take away is remembered; anything else is not ours from here on.
- */
-function unmask(
-  entry: Entry,
-  known: { had: Desired | undefined; originals: Map<string, PathState>; before: ReadonlyMap<string, PathState> },
-): PathState {
-  const old = known.had?.entries.get(entry.path);
-  const original = known.originals.get(entry.path) ?? ABSENT;
-  const base = old === undefined || old.state === 'unmasked' ? (known.before.get(entry.path) ?? ABSENT) : original;
-  const isMask = (state: PathState) => state.kind === 'link' && state.target === MASK_TARGET;
-  if (!isMask(original)) known.originals.delete(entry.path);
-  return isMask(base) ? ABSENT : base;
-}
-
-function isWanted(path: string, wanted: Desired): boolean {
-  if (wanted.entries.has(path)) return true;
-  return [...wanted.entries.keys()].some((other) => other.startsWith(`${path}/`));
-}
-
-function missingParents(after: ReadonlyMap<string, PathState>): Set<string> {
-  const parents = new Set<string>();
-  for (const [path, state] of after) {
-    if (state.kind === 'absent') continue;
-    for (const parent of parentsOf(path)) if (!after.has(parent)) parents.add(parent);
-  }
-  return parents;
-}
-
-function changesOf(
-  wanted: Desired,
-  after: ReadonlyMap<string, PathState>,
-  before: ReadonlyMap<string, PathState>,
-  had: Desired | undefined,
-): PlannedChange[] {
-  const changes: PlannedChange[] = [];
-  for (const [path, state] of after) {
-    const entry = wanted.entries.get(path) ?? had?.entries.get(path);
-    const found = before.get(path) ?? ABSENT;
-    if (differenceOf(state, found) === undefined) continue;
-    const origin = entry?.origin ?? (state.kind === 'directory' || found.kind === 'directory' ? 'directory' : 'file');
-    changes.push({
-      path,
-      origin,
-      where: entry?.where ?? path,
-      before: found,
-      after: state,
-      ...(entry?.unit === undefined ? {} : { unit: entry.unit }),
-    });
-  }
-  return changes;
-}
-
-/** Folders first, outermost first; then what is written; then what is removed, folders last and innermost first. */
-function inOrder(changes: readonly PlannedChange[]): PlannedChange[] {
-  const depth = (change: PlannedChange) => change.path.split('/').length;
-  const rank = ({ before, after }: PlannedChange) => {
-    if (after.kind === 'directory') return 0;
-    if (after.kind !== 'absent') return 1;
-    return before.kind === 'directory' ? 3 : 2;
-  };
-  return changes.toSorted((one, other) => {
-    if (rank(one) !== rank(other)) return rank(one) - rank(other);
-    if (depth(one) !== depth(other)) return (depth(one) - depth(other)) * (rank(one) === 3 ? -1 : 1);
-    return one.path < other.path ? -1 : 1;
-  });
-}
-
-async function operatingSystemChange(host: Host, wanted: Desired) {
+async function operatingSystemChange(host: Host, wanted: Desired): Promise<UpdatePlan['os']> {
   const before = await host.os.staged();
-  const after = wanted.os;
-  return sameOsState(before, after) ? {} : { os: { before, after } };
+  return sameOsState(before, wanted.os) ? undefined : { before, after: wanted.os };
 }
 
-export function sameOsState(one: OsState, other: OsState): boolean {
-  return (
-    sameList(one.kernelArguments, other.kernelArguments) &&
-    sameList(one.extensions.toSorted(), other.extensions.toSorted()) &&
-    one.osImageURL === other.osImageURL &&
-    one.kernelType === other.kernelType
-  );
+function changedUnits(changes: readonly PlannedChange[], { enable, disable }: EnablementPlan): string[] {
+  const units = new Set([...changes.flatMap(({ unit }) => unit ?? []), ...enable, ...disable]);
+  return [...units].sort();
 }
 
-export function sameList(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((value, index) => value === other[index]);
+interface Found {
+  readonly changes: readonly PlannedChange[];
+  readonly names: readonly string[];
+  readonly wanted: Desired;
+  readonly had: Desired | undefined;
+  readonly units: UnitsAfter;
+  readonly os: UpdatePlan['os'];
 }
 
-/** Arguments that one side has and the other has not; a changed order alone counts as one. */
-function countDifferent({ before, after }: { before: readonly string[]; after: readonly string[] }): number {
-  const onlyOneSide = [
-    ...before.filter((argument) => !after.includes(argument)),
-    ...after.filter((argument) => !before.includes(argument)),
-  ];
-  return sameList(before, after) ? 0 : Math.max(1, onlyOneSide.length);
+async function costOf(input: PlanInput, found: Found): Promise<CostPlan> {
+  const { host, store, forced = false } = input;
+  const { changes, names, os } = found;
+  if (forced || (await isRebootDue(host, store))) return REBOOT;
+  if (os !== undefined && !(await isRunningAlready(host.os, os.before, os.after))) return REBOOT;
+  return planCost(input, changedParts(changes, names, found), found.units);
 }
 
-async function summing(
-  { host, current, target }: PlanInput,
-  wanted: Desired,
-  changes: readonly PlannedChange[],
-  enablement: EnablementPlan,
-) {
-  const { os } = await operatingSystemChange(host, wanted);
-  const count = (origin: ChangeOrigin) => changes.filter((change) => change.origin === origin).length;
-  const units = new Set([
-    ...changes.flatMap((change) => change.unit ?? []),
-    ...enablement.enable,
-    ...enablement.disable,
-    ...enablement.changes.flatMap((change) => change.unit ?? []),
-  ]);
-  const argumentCount =
-    os === undefined ? 0 : countDifferent({ before: os.before.kernelArguments, after: os.after.kernelArguments });
-  const changesSomething = changes.length > 0 || units.size > 0 || os !== undefined;
+/** An earlier update is applied and waits for its reboot, which the next one does not save. */
+async function isRebootDue(host: Host, store: StateStore): Promise<boolean> {
+  const journal = await store.journal();
+  return journal?.needsReboot === true && journal.bootId === (await host.bootId());
+}
+
+function counts(paths: readonly PlannedChange[], units: readonly string[], os: UpdatePlan['os']): UpdatePlan['counts'] {
+  const count = (origin: ChangeOrigin) => paths.filter((change) => change.origin === origin).length;
   return {
-    counts: { files: count('file'), units: units.size, sshKeys: count('sshKeys'), kernelArguments: argumentCount },
-    needsReboot: changesSomething && costOf(current, target) !== 'none',
+    files: count('file'),
+    units: units.length,
+    sshKeys: count('sshKeys'),
+    kernelArguments: os === undefined ? 0 : countDifferentArguments(os.before, os.after),
   };
-}
-
-/** By the built-in policies. This release carries out none of their lesser actions: what costs anything costs a reboot. */
-function costOf(current: MachineConfig | undefined, target: MachineConfig): DisruptionCost {
-  const old = current === undefined ? EMPTY_CONTENT : readSpec(current.spec);
-  return summariseCost(disruption(old, readSpec(target.spec), DEFAULT_POLICIES));
 }

@@ -10,11 +10,12 @@ export class PathRefused extends Error {
 /** As many as the kernel follows. */
 const MOST_LINKS = 40;
 
-/** Never managed: kernel file systems, Drydock's own state, and what the kubelet's identity depends on. */
-const PROTECTED = [
+/** Never managed: kernel file systems, Drydock's own state and program, and what the kubelet's identity depends on. */
+export const PROTECTED = [
   '/proc',
   '/sys',
   '/dev',
+  '/opt/drydock',
   '/var/lib/drydock',
   '/var/lib/drydock-lab',
   '/etc/drydock',

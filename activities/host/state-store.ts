@@ -11,8 +11,8 @@ import type { PathState } from './path-state.js';
 export const STATE_FOLDER = '/var/lib/drydock';
 export const CURRENT_CONFIG_FILE = `${STATE_FOLDER}/currentconfig`;
 export const ORIGINALS_FILE = `${STATE_FOLDER}/originals.json`;
-const JOURNAL_FILE = `${STATE_FOLDER}/journal.json`;
-const ROLLBACK_FILE = `${STATE_FOLDER}/rollback.json`;
+export const JOURNAL_FILE = `${STATE_FOLDER}/journal.json`;
+export const ROLLBACK_FILE = `${STATE_FOLDER}/rollback.json`;
 const BLOB_FOLDER = `${STATE_FOLDER}/blobs`;
 
 /** A PathState with the contents kept aside, by their SHA-256. */

@@ -56,6 +56,33 @@ export function enablementWishes(ignition: Partial<IgnitionConfig>): Map<string,
   return wishes;
 }
 
+const UNIT_NAME = /^[^/]+\.(service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$/;
+
+/**
+ * The unit that a path within the root defines, in whole or by a drop-in, if it lies where systemd looks for units:
+ * `foo.service` for `/etc/systemd/system/foo.service` and for `/etc/systemd/system/foo.service.d/10-a.conf`.
+ */
+export function unitOfPath(path: string): string | undefined {
+  const folder = UNIT_PATHS.find((candidate) => path.startsWith(`${candidate}/`));
+  const [first = '', ...rest] = folder === undefined ? [] : path.slice(folder.length + 1).split('/');
+  const isDropIn = rest.length === 1 && first.endsWith('.d') && rest[0]?.endsWith('.conf') === true;
+  const unit = isDropIn ? first.slice(0, -'.d'.length) : first;
+  return (rest.length === 0 || isDropIn) && UNIT_NAME.test(unit) ? unit : undefined;
+}
+
+/** systemd reads a path below one of its unit folders only when it is told to. */
+export function isReadByDaemon(path: string): boolean {
+  return UNIT_PATHS.some((folder) => path.startsWith(`${folder}/`));
+}
+
+/** `foo@.service`: nothing that could run, but what instances are made from. */
+export const isTemplate = (unit: string): boolean => /@\.[a-z]+$/.test(unit);
+
+/** True for `foo@bar.service` if asked for the instances of `foo@.service`. */
+export function isInstanceOf(template: string, unit: string): boolean {
+  return isTemplate(template) && unit !== template && templateOf(unit) === template;
+}
+
 /** `foo@.service` for `foo@bar.service`, else the name itself. */
 export function templateOf(unit: string): string {
   return unit.replace(/@[^@]+(\.[a-z]+)$/, '@$1');
@@ -76,7 +103,8 @@ export async function findUnitFile(
   return undefined;
 }
 
-async function isThere(path: string): Promise<boolean> {
+/** Something is at the path, a broken link too. */
+export async function isThere(path: string): Promise<boolean> {
   try {
     await lstat(path);
     return true;
@@ -92,14 +120,20 @@ export interface EnablementLink {
   readonly target: string;
 }
 
-/** The links by which a unit is enabled: in the folders `*.wants`, `*.requires`, `*.upholds`, and its aliases. Sorted. */
+/**
+ * The links by which a unit is enabled: in the folders `*.wants`, `*.requires`, `*.upholds`, and its aliases; those of a
+ * template are the links of its instances. Sorted.
+ */
 export async function enablementLinks(root: string, unit: string): Promise<EnablementLink[]> {
   const links: EnablementLink[] = [];
   for (const name of await namesIn(join(root, UNIT_FOLDER))) {
     const path = `${UNIT_FOLDER}/${name}`;
     if (/\.(wants|requires|upholds)$/.test(name)) {
-      const target = await linkTarget(join(root, path, unit));
-      if (target !== undefined) links.push({ path: `${path}/${unit}`, target });
+      const all = isTemplate(unit) ? await namesIn(join(root, path)) : [];
+      for (const link of [unit, ...all.filter((other) => isInstanceOf(unit, other))]) {
+        const target = await linkTarget(join(root, path, link));
+        if (target !== undefined) links.push({ path: `${path}/${link}`, target });
+      }
     } else if (name !== unit) {
       const target = await linkTarget(join(root, path));
       if (target !== undefined && basename(target) === unit) links.push({ path, target });

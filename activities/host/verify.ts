@@ -1,9 +1,11 @@
 import { join } from 'node:path';
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
+import { missingArguments, sameArguments } from '../../machine-config/change/command-line.js';
 import { desiredEntries } from './desired.js';
+import { isPart, partDifference } from './file-part.js';
 import type { Host, OsState } from './host.js';
+import { sameOsState } from './os-state.js';
 import { differenceOf, MASK_TARGET, readState, type Difference } from './path-state.js';
-import { sameList, sameOsState } from './plan.js';
 import { findUnitFile } from './units.js';
 
 /** One thing on the host that is not as a config says. */
@@ -29,7 +31,7 @@ export async function verifyHost(
   for (const { path, state } of desired.entries.values()) {
     const found = await readState(join(host.root, path));
     if (state !== 'unmasked') {
-      const difference = differenceOf(state, found);
+      const difference = isPart(state) ? partDifference(state, found) : differenceOf(state, found);
       if (difference !== undefined) drift.push({ path, ...difference });
     } else if (found.kind === 'link' && found.target === MASK_TARGET) {
       drift.push({ path, kind: 'mask', words: 'masked, expected not to be' });
@@ -45,7 +47,7 @@ export async function verifyHost(
 async function enablementDrift(host: Host, unit: string, wish: boolean): Promise<DriftItem | undefined> {
   if ((await findUnitFile(host.root, unit)) === undefined) return undefined;
   const found = await host.systemctl.enablement(unit);
-  const bad = wish ? ['disabled', 'masked', 'masked-runtime', 'not-found'] : ['enabled', 'enabled-runtime'];
+  const bad = wish ? ['disabled', 'enabled-runtime', 'masked', 'masked-runtime', 'not-found'] : ['enabled'];
   if (!bad.includes(found)) return undefined;
   return { path: unit, kind: 'enablement', words: `expected ${wish ? 'enabled' : 'disabled'}, found ${found}` };
 }
@@ -54,7 +56,7 @@ async function osDrift(wanted: OsState, { os }: Host, booted: boolean): Promise<
   const drift: DriftItem[] = [];
   const item = (path: string, kind: DriftItem['kind'], words: string) => drift.push({ path, kind, words });
   const staged = await os.staged();
-  if (!sameList(staged.kernelArguments, wanted.kernelArguments)) {
+  if (!sameArguments(staged.kernelArguments, wanted.kernelArguments)) {
     const found = staged.kernelArguments.join(' ');
     const expected = wanted.kernelArguments.join(' ');
     item('/proc/cmdline', 'kernelArguments', `expected "${expected}" for the next boot, found "${found}"`);
@@ -64,7 +66,7 @@ async function osDrift(wanted: OsState, { os }: Host, booted: boolean): Promise<
   }
   if (!booted || drift.length > 0) return drift;
   const running = await os.booted();
-  const missing = wanted.kernelArguments.filter((argument) => !running.kernelArguments.includes(argument));
+  const missing = missingArguments(wanted.kernelArguments, running.kernelArguments);
   if (missing.length > 0) item('/proc/cmdline', 'kernelArguments', `the running kernel lacks ${missing.join(' ')}`);
   if (wanted.osImageURL !== '' && running.osImageURL !== wanted.osImageURL) {
     item('operating system', 'osImage', `expected to run ${wanted.osImageURL}, it runs ${running.osImageURL}`);

@@ -1,14 +1,12 @@
 import type { PrepareResult, TargetStep } from '../../workflows/contract/activities.js';
 import type { Journal } from '../host/journal.js';
-import type { UpdatePlan } from '../host/plan.js';
 import { degradingOnFailure } from './degraded.js';
 import type { NodeDependencies } from './dependencies.js';
 import { exclusively } from './exclusively.js';
 import { grantedNode, onFreshNode, swapNode } from './own-node.js';
+import { reportPlan } from './plan-summary.js';
 import { podsToEvict } from './pods.js';
 import { planFor } from './update-plan.js';
-
-type Changes = PrepareResult['changes'];
 
 /** Plans the whole update and checks that it can be done; writes nothing but the Node's state. */
 export async function prepare(input: TargetStep, deps: NodeDependencies): Promise<PrepareResult> {
@@ -18,7 +16,7 @@ export async function prepare(input: TargetStep, deps: NodeDependencies): Promis
       const journal = await deps.store.journal();
       return journal?.target === input.target
         ? resumed(journal, await deps.host.bootId())
-        : planned(await planFor(input.target, own, deps));
+        : reportPlan(await planFor(input.target, own, deps));
     });
     const pods = (await podsToEvict(deps)).length;
     await say(input, deps);
@@ -34,27 +32,6 @@ function resumed(journal: Journal, bootId: string): Pick<PrepareResult, 'disrupt
     changes: { files: 0, units: 0, sshKeys: 0, kernelArguments: 0 },
     summary: rebootIsDue ? 'applied before; reboot' : 'applied before',
   };
-}
-
-function planned(plan: UpdatePlan): Pick<PrepareResult, 'disruption' | 'changes' | 'summary'> {
-  return {
-    disruption: plan.needsReboot ? 'reboot' : 'none',
-    changes: plan.counts,
-    summary: [summaryOf(plan.counts), plan.needsReboot ? 'reboot' : 'no reboot', ...plan.warnings].join('; '),
-  };
-}
-
-function summaryOf({ files, units, sshKeys, kernelArguments }: Changes): string {
-  const counted = [
-    [files, 'file', 'files'],
-    [units, 'unit', 'units'],
-    [kernelArguments, 'kernel argument', 'kernel arguments'],
-  ] as const;
-  const parts = counted
-    .filter(([count]) => count > 0)
-    .map(([count, one, many]) => `${count} ${count === 1 ? one : many}`);
-  if (sshKeys > 0) parts.push('SSH keys');
-  return parts.length === 0 ? 'nothing to change' : parts.join(', ');
 }
 
 /** Working; but a failed node says so until an update succeeds. */

@@ -1,30 +1,10 @@
 import { chmod, lstat, mkdir, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { applyPlan } from '../../../activities/host/apply.js';
 import { NotPossibleHere } from '../../../activities/host/entry.js';
-import { planUpdate } from '../../../activities/host/plan.js';
-import { recover } from '../../../activities/host/undo.js';
 import { verifyHost } from '../../../activities/host/verify.js';
 import type { MachineConfig } from '../../../machine-config/api/machine-config.js';
-import { fakeHost, file, rendered, treeOf, type FakeHost } from '../../support/fake-host.js';
-
-const NOW = '2026-11-30T12:00:00.000Z';
-
-async function planTo(fake: FakeHost, target: MachineConfig) {
-  const { host, store } = fake;
-  return planUpdate({ host, store, current: await store.currentConfig(), target, sshUser: 'core' });
-}
-
-/** Plans, applies and confirms. */
-async function bring(fake: FakeHost, target: MachineConfig) {
-  const { host, store } = fake;
-  const plan = await planTo(fake, target);
-  const journal = await applyPlan({ host, store, plan, from: 'before', now: NOW });
-  await store.removeJournal();
-  await store.collectGarbage();
-  return { plan, journal };
-}
+import { bring, fakeHost, file, planTo, rendered, treeOf, type FakeHost } from '../../support/fake-host.js';
 
 const drift = (fake: FakeHost, config: MachineConfig) =>
   verifyHost(config, { host: fake.host, sshUser: 'core', booted: false });
@@ -145,7 +125,7 @@ describe('files', () => {
     const { plan } = await bring(fake, rendered('r2', ignition));
     expect(plan.changes).toEqual([]);
     expect(plan.enablement).toMatchObject({ enable: [], disable: [] });
-    expect(plan.needsReboot).toBe(false);
+    expect(plan.cost).toBe('none');
   });
 });
 
@@ -254,7 +234,7 @@ describe('SSH keys', () => {
       passwd: { users: [{ name: 'core', sshAuthorizedKeys: ['ssh-ed25519 A', 'ssh-ed25519 B', 'ssh-ed25519 A'] }] },
     });
     const { plan } = await bring(fake, keys);
-    expect(plan.needsReboot).toBe(false);
+    expect(plan.cost).toBe('none');
     expect(plan.counts).toEqual({ files: 0, units: 0, sshKeys: 1, kernelArguments: 0 });
     const { uid, gid } = fake.host.ownerOnDisk({ uid: 1000, gid: 1000 });
     const tree = await treeOf(fake.root);
@@ -282,7 +262,7 @@ describe('kernel arguments and the operating system', () => {
       { kernelArguments: ['hugepagesz=1G hugepages=4', 'hugepagesz=2M', 'hugepages=512'] },
     );
     const { plan } = await bring(fake, config);
-    expect(plan.needsReboot).toBe(true);
+    expect(plan.cost).toBe('reboot');
     expect(await verifyHost(config, { host: fake.host, sshUser: 'core', booted: true })).toMatchObject([
       { kind: 'kernelArguments' },
     ]);
@@ -298,147 +278,6 @@ describe('kernel arguments and the operating system', () => {
   ])('refuses %s, which this host cannot do', async (field, spec) => {
     const fake = await fakeHost();
     await expect(planTo(fake, rendered('r1', {}, spec))).rejects.toThrow(`spec.${field}`);
-  });
-});
-
-describe('all or nothing', () => {
-  const R1 = rendered(
-    'r1',
-    {
-      storage: {
-        files: [file('/etc/chrony.conf', 'one'), file('/etc/gone/soon', 'x'), file('/etc/both', '1', { mode: 0o600 })],
-      },
-      systemd: {
-        units: [
-          { name: 'foo.service', enabled: true, contents: UNIT },
-          { name: 'old.service', enabled: true, contents: UNIT },
-          { name: 'rpcbind.service', mask: true },
-        ],
-      },
-    },
-    { kernelArguments: ['a=1'] },
-  );
-  const R2 = rendered(
-    'r2',
-    {
-      storage: {
-        files: [file('/etc/motd', 'two'), file('/etc/new/deep/file', 'y'), file('/etc/both', '2', { mode: 0o640 })],
-      },
-      systemd: {
-        units: [
-          {
-            name: 'foo.service',
-            enabled: true,
-            contents: `${UNIT}# changed\n`,
-            dropins: [{ name: 'a.conf', contents: '[Unit]\n' }],
-          },
-          { name: 'chronyd.service', enabled: true },
-          { name: 'rpcbind.service', mask: false },
-        ],
-      },
-      passwd: { users: [{ name: 'core', sshAuthorizedKeys: ['ssh-ed25519 A'] }] },
-    },
-    { kernelArguments: ['b=2'] },
-  );
-  /** Contents of the originals are kept by hash; leftovers of them are no change of the host. */
-  const BLOBS = ['/var/lib/drydock/blobs'];
-
-  /** A machine on R1, and how it looks. */
-  async function onR1() {
-    const fake = await fakeHost();
-    await bring(fake, R1);
-    await fake.boot();
-    return { first: fake, old: await treeOf(fake.root, BLOBS) };
-  }
-
-  async function countSteps(first: FakeHost): Promise<number> {
-    const fake = await fakeHost(first);
-    await bring(fake, R2);
-    return fake.steps.length;
-  }
-
-  it('loses the power before any step, and during any step of undoing, and comes back to the whole old state', async () => {
-    const { first, old } = await onR1();
-    const count = await countSteps(first);
-    expect(count).toBeGreaterThan(15);
-    for (let crash = 0; crash < count; crash++) {
-      const fake = await fakeHost(first);
-      const { host, store } = fake;
-      const plan = await planTo(fake, R2);
-      await new Promise<void>((resolve) => {
-        fake.onStep = (_, index) => {
-          if (index !== crash) return;
-          resolve();
-          return new Promise<never>(() => undefined);
-        };
-        void applyPlan({ host, store, plan, from: 'r1', now: NOW });
-      });
-      const lost = fake.steps[crash] ?? '';
-      // The recovery loses the power, too, a few steps in.
-      fake.steps.length = 0;
-      await Promise.race([
-        new Promise<void>((resolve) => {
-          fake.onStep = (_, index) => {
-            if (index !== crash % 4) return;
-            resolve();
-            return new Promise<never>(() => undefined);
-          };
-        }),
-        recover(host, store),
-      ]);
-      fake.onStep = () => undefined;
-      await recover(host, store);
-      expect(await treeOf(fake.root, BLOBS), `power lost before ${lost}`).toEqual(old);
-      expect(await drift(fake, R1)).toEqual([]);
-    }
-  });
-
-  it('fails at any step and has everything put back', async () => {
-    const { first, old } = await onR1();
-    const count = await countSteps(first);
-    for (let failing = 0; failing < count; failing++) {
-      const fake = await fakeHost(first);
-      const { host, store } = fake;
-      fake.onStep = (_, index) => {
-        if (index === failing) throw new Error('injected');
-      };
-      const plan = await planTo(fake, R2);
-      await expect(applyPlan({ host, store, plan, from: 'r1', now: NOW })).rejects.toThrow(
-        `${fake.steps[failing] ?? ''}: injected`,
-      );
-      expect(await treeOf(fake.root, BLOBS), `failed at ${fake.steps[failing] ?? ''}`).toEqual(old);
-    }
-  });
-
-  it('removes what a write that was cut off left beside its place', async () => {
-    const { first, old } = await onR1();
-    const fake = await fakeHost(first);
-    const { host, store } = fake;
-    const plan = await planTo(fake, R2);
-    await new Promise<void>((resolve) => {
-      fake.onStep = (step) => {
-        if (!step.includes('/etc/motd')) return;
-        resolve();
-        return new Promise<never>(() => undefined);
-      };
-      void applyPlan({ host, store, plan, from: 'r1', now: NOW });
-    });
-    await writeFile(fake.path('/etc/.motd.drydock-new'), 'half of it');
-    fake.onStep = () => undefined;
-    await recover(host, store);
-    expect(await treeOf(fake.root, BLOBS)).toEqual(old);
-  });
-
-  it('is at the whole new state once the journal says so, and stays there', async () => {
-    const { first } = await onR1();
-    const fake = await fakeHost(first);
-    const { host, store } = fake;
-    const journal = await applyPlan({ host, store, plan: await planTo(fake, R2), from: 'r1', now: NOW });
-    expect(journal).toMatchObject({ phase: 'applied', target: 'r2', from: 'r1', needsReboot: true });
-    expect(await recover(host, store)).toBe('nothing');
-    expect(await drift(fake, R2)).toEqual([]);
-    expect((await store.currentConfig())?.metadata.name).toBe('r2');
-    expect(await fake.text('/etc/chrony.conf')).toMatch(/^pool /);
   });
 });
 
