@@ -9,6 +9,12 @@ export type StepFailure =
   /** The step answered that it cannot be done; `code` is a FailureCode. */
   | { readonly kind: 'refused'; readonly code: string; readonly reason: string };
 
+/** Failures with which a worker that is there answers until the limit is over: the last one tells what the matter is. */
+const LAST_WORDS: Readonly<Record<string, string>> = {
+  NotRebootedYet: 'NotRebooted',
+  RebootInhibited: 'RebootInhibited',
+};
+
 /**
  * Reads the failure of a node's step. Anything else than a failed activity is a surprise and is thrown again.
  *
@@ -23,8 +29,12 @@ export function classify(error: unknown): StepFailure {
   if (retryState === RetryState.CANCEL_REQUESTED) return { kind: 'cancelled' };
   if (cause instanceof TimeoutFailure) return { kind: 'unreachable' };
   if (cause instanceof ApplicationFailure) {
-    if (retryState === RetryState.TIMEOUT) return { kind: 'unreachable' };
-    return { kind: 'refused', code: cause.type ?? 'Unknown', reason: cause.message };
+    const code = cause.type ?? 'Unknown';
+    if (retryState !== RetryState.TIMEOUT) return { kind: 'refused', code, reason: cause.message };
+    const lastWord = LAST_WORDS[code];
+    return lastWord === undefined
+      ? { kind: 'unreachable' }
+      : { kind: 'refused', code: lastWord, reason: cause.message };
   }
   throw error;
 }

@@ -8,7 +8,7 @@ import {
 } from '@temporalio/workflow';
 import type { Grant } from '../machine-config/pool/turn.js';
 import { control, controlCleanUp, nodeSteps } from './activity-proxies.js';
-import type { StepFailure } from './classify.js';
+import { classify, type StepFailure } from './classify.js';
 import type { ApplyResult, ConfirmResult, DrainResult, NodeStep, PrepareResult } from './contract/activities.js';
 import { rollOutPoolId } from './contract/ids.js';
 import type { UpdateNodeInput, UpdateNodeResult } from './contract/inputs.js';
@@ -35,7 +35,8 @@ export interface NodeRun {
   /** Asks, holding the slot, what the pool wants by now; a grant may change the target. */
   askAgain(): Promise<Grant & { changed: boolean }>;
   prepare(): Promise<void>;
-  apply(): Promise<ApplyResult>;
+  /** `notDrained`: nothing was changed, the node has to be planned, cordoned and drained again. */
+  apply(): Promise<ApplyResult | 'notDrained'>;
   reboot(): Promise<void>;
   confirm(): Promise<ConfirmResult>;
   uncordon(): Promise<void>;
@@ -76,12 +77,18 @@ export function nodeRun(input: UpdateNodeInput): NodeRun {
     }
     return { grant, changed };
   }
+  const drain: DrainState = {
+    cordoned: false,
+    sliceSeconds: input.tuning.drainFirstSliceSeconds,
+    since: undefined,
+    waiting: undefined,
+  };
   return {
     id,
     input,
     steps,
     progress,
-    drain: { cordoned: false, sliceSeconds: input.tuning.drainFirstSliceSeconds, since: undefined, waiting: undefined },
+    drain,
     get target() {
       return target;
     },
@@ -109,7 +116,17 @@ export function nodeRun(input: UpdateNodeInput): NodeRun {
     },
     async apply() {
       progress.at('apply', `Applies ${target} on ${node}: ${plan?.summary ?? ''}`);
-      return steps.apply.executeWithOptions({ summary: `apply ${node} (${plan?.summary ?? ''})` }, [{ ...id, target }]);
+      const summary = `apply ${node} (${plan?.summary ?? ''})`;
+      try {
+        return await steps.apply.executeWithOptions({ summary }, [{ ...id, target }]);
+      } catch (error) {
+        const failure = classify(error);
+        if (failure.kind !== 'refused' || failure.code !== 'NotDrained') throw error;
+        log.warn('The plan needs a drained node by now: planning, cordoning and draining again', { error });
+        plan = undefined;
+        drain.cordoned = false;
+        return 'notDrained';
+      }
     },
     async reboot() {
       progress.at('reboot', `Reboots ${node}`);
@@ -218,7 +235,14 @@ export async function endEarly(run: NodeRun, result: UpdateNodeResult): Promise<
 }
 
 /** Failures after which the node is whole and in its old state, so that its cordon may be lifted. */
-const UNDONE = new Set(['Unreconcilable', 'Unplannable', 'Drifted', 'UntrustedConfig', 'ApplyFailed']);
+const UNDONE = new Set([
+  'Unreconcilable',
+  'Unplannable',
+  'Drifted',
+  'UntrustedConfig',
+  'ApplyFailed',
+  'RolledBackAfterBoot',
+]);
 /** The node worker's own read of its Node said no: somebody changed it under us. */
 const NOT_OURS = new Set(['NotGranted', 'NodeGone', 'WrongNode']);
 

@@ -13,19 +13,15 @@ export async function updateNode(input: UpdateNodeInput): Promise<UpdateNodeResu
     try {
       const grant = await run.takeSlot();
       if (grant.outcome !== 'granted') return await endWithoutGrant(run, grant);
-      const wanted = await makeReady(run);
-      if (!wanted.go) return await endEarly(run, { outcome: 'superseded', reason: wanted.reason });
+      for (;;) {
+        const wanted = await makeReady(run);
+        if (!wanted.go) return await endEarly(run, { outcome: 'superseded', reason: wanted.reason });
+        const result = await CancellationScope.nonCancellable(() => change(run));
+        if (result !== 'planAgain') return result;
+      }
     } catch (error) {
       return endFailed(run, classify(error));
     }
-
-    return CancellationScope.nonCancellable(async () => {
-      try {
-        return await change(run);
-      } catch (error) {
-        return endFailed(run, classify(error));
-      }
-    });
   });
 }
 
@@ -46,9 +42,10 @@ async function makeReady(run: NodeRun): Promise<{ go: true } | { go: false; reas
   }
 }
 
-/** Changes the node: all of it or nothing. */
-async function change(run: NodeRun): Promise<UpdateNodeResult> {
+/** Changes the node: all of it or nothing. `planAgain`: nothing, since the change turned out to need an emptier node. */
+async function change(run: NodeRun): Promise<UpdateNodeResult | 'planAgain'> {
   const applied = await run.apply();
+  if (applied === 'notDrained') return 'planAgain';
   if (applied.reboot) await run.reboot();
   const confirmed = await run.confirm();
   await run.uncordon();

@@ -3,6 +3,8 @@ import type { MachineConfig } from '../../machine-config/api/machine-config.js';
 import type { Host } from '../host/host.js';
 import type { StateStore } from '../host/state-store.js';
 import type { KubernetesClient } from '../kubernetes/client.js';
+import type { NodeEvents } from './events.js';
+import type { NodeMetrics } from './metrics.js';
 
 /** What the activities of one node need; all of it is handed in. */
 export interface NodeDependencies {
@@ -22,4 +24,8 @@ export interface NodeDependencies {
   readonly hasItsName: (rendered: MachineConfig) => boolean;
   /** Why a running node cannot be brought from one config to the other; empty: it can. `old` absent: from nothing. */
   readonly irreconcilable: (old: MachineConfig | undefined, next: MachineConfig) => readonly string[];
+  /** Absent: nobody is told by Events. */
+  readonly events?: NodeEvents;
+  /** Absent: nothing is measured. */
+  readonly metrics?: NodeMetrics;
 }

@@ -55,11 +55,15 @@ export async function ownNode(step: NodeStep, deps: NodeDependencies): Promise<O
   };
 }
 
-/** As `ownNode`, and throws NotGranted unless Kubernetes, not only the task, says that the node shall go to the target. */
+/**
+ * As `ownNode`, and throws NotGranted unless Kubernetes, not only the task, says that the node shall go to the target.
+ * A node that was granted a slot for what was forced on it may go where it is already.
+ */
 export async function grantedNode(step: TargetStep, deps: NodeDependencies): Promise<OwnNode> {
   const own = await ownNode(step, deps);
-  const { desired } = own.facts;
-  if (desired === undefined || desired === own.current) {
+  const { desired, force, forceGranted } = own.facts;
+  const mayRepeat = force !== undefined && forceGranted === force;
+  if (desired === undefined || (desired === own.current && !mayRepeat)) {
     throw failure('NotGranted', `${deps.node} runs ${own.current} and is granted nothing else`);
   }
   if (desired !== step.target) {
@@ -85,6 +89,7 @@ export async function swapNode(own: OwnNode, patch: NodePatch, deps: NodeDepende
       ...(unschedulable === undefined ? {} : { spec: { unschedulable } }),
     },
   );
+  deps.metrics?.written(annotations);
 }
 
 /** Reads, decides and writes again when a write met a newer version, a few times. */

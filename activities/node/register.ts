@@ -3,9 +3,13 @@ import { DRYDOCK_ANNOTATIONS, EMPTY_CONFIG_NAME } from '../../machine-config/api
 import { nodeFacts } from '../../machine-config/pool/facts.js';
 import { KINDS } from '../kubernetes/client.js';
 import { failedWith } from '../kubernetes/failures.js';
+import { describeHost } from '../host/describe-host.js';
+import type { Rollback } from '../host/journal.js';
+import { failureAnnotations, tellFailure } from './degraded.js';
 import type { NodeDependencies } from './dependencies.js';
 import { exclusively } from './exclusively.js';
 import { failure } from './failures.js';
+import { rolledBack } from './reboot.js';
 import { swapNode, type Node, type OwnNode } from './own-node.js';
 
 const FIRST_DELAY_MS = 500;
@@ -40,24 +44,39 @@ async function register(deps: NodeDependencies): Promise<void> {
   const journal = await deps.store.journal();
   const onDisk = (await deps.store.currentConfig())?.metadata.name;
   const current = journal?.from ?? onDisk ?? own.current;
-  const changes = changedAnnotations(own, { current, isApplied: journal !== undefined }, deps);
+  const rollback = await untoldRollback(own, deps);
+  const changes = {
+    ...changedAnnotations(own, { current, isApplied: journal !== undefined }, deps),
+    ...(rollback && failureAnnotations(own.facts, rolledBack(rollback), rollback.target, deps)),
+  };
   if (Object.keys(changes).length > 0) await swapNode(own, { annotations: changes }, deps);
+  if (rollback !== undefined) tellFailure(rolledBack(rollback), deps);
 }
 
 /** The word that all is well was written, and the worker died before it closed the journal. */
 async function closeIfConfirmed({ facts }: OwnNode, { store }: NodeDependencies): Promise<void> {
   const journal = await store.journal();
   if (journal === undefined || facts.current !== journal.target) return;
+  // A config that is applied once more, by force, is current from the beginning.
+  if (facts.state !== 'Done' || facts.applying !== undefined) return;
   await store.removeJournal();
   await store.collectGarbage();
 }
 
+/** An update that this host took back after its boot is told once, as the failure that it was. */
+async function untoldRollback({ facts }: OwnNode, { store }: NodeDependencies): Promise<Rollback | undefined> {
+  const rollback = await store.rollback();
+  return facts.failure?.target === rollback?.target ? undefined : rollback;
+}
+
 function changedAnnotations(
-  { facts }: OwnNode,
+  { facts, hostText }: RegisteredNode,
   { current, isApplied }: { current: string; isApplied: boolean },
-  { flavour, version }: NodeDependencies,
+  { flavour, version, host }: NodeDependencies,
 ): Record<string, string | null> {
   const changes: Record<string, string | null> = {};
+  const described = JSON.stringify(describeHost(host));
+  if (hostText !== described) changes[DRYDOCK_ANNOTATIONS.host] = described;
   if (facts.worker !== version) changes[DRYDOCK_ANNOTATIONS.worker] = version;
   if (facts.current !== current) changes[flavour.annotations.currentConfig] = current;
   if (facts.state === undefined) changes[flavour.annotations.state] = 'Done';
@@ -66,7 +85,10 @@ function changedAnnotations(
   return changes;
 }
 
-async function readNode({ client, node, flavour }: NodeDependencies): Promise<OwnNode> {
+/** The Node, with what it says of its host so far. */
+type RegisteredNode = OwnNode & { readonly hostText: string | undefined };
+
+async function readNode({ client, node, flavour }: NodeDependencies): Promise<RegisteredNode> {
   try {
     const object = await client.get<Node>(KINDS.node, { name: node });
     const facts = nodeFacts(object, flavour);
@@ -74,6 +96,7 @@ async function readNode({ client, node, flavour }: NodeDependencies): Promise<Ow
       facts,
       current: facts.current ?? EMPTY_CONFIG_NAME,
       resourceVersion: object.metadata.resourceVersion ?? '',
+      hostText: object.metadata.annotations?.[DRYDOCK_ANNOTATIONS.host],
     };
   } catch (error) {
     if (failedWith(error, 'NotFound')) throw failure('NodeGone', `the Node ${node} does not exist yet`, error);

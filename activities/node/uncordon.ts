@@ -31,6 +31,7 @@ export async function uncordon(input: TargetStep, deps: NodeDependencies): Promi
         },
         deps,
       );
+      deps.events?.normal('NodeDone', `runs ${input.target}`);
       return own.facts.cordonedFor !== undefined;
     });
     await checkWritten(input, deps);
@@ -101,6 +102,8 @@ function doneAnnotations({ flavour }: NodeDependencies): Record<string, string |
     [reason]: '',
     [DRYDOCK_ANNOTATIONS.applying]: null,
     [DRYDOCK_ANNOTATIONS.failure]: null,
+    [DRYDOCK_ANNOTATIONS.force]: null,
+    [DRYDOCK_ANNOTATIONS.forceGranted]: null,
   };
 }
 

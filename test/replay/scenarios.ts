@@ -51,6 +51,21 @@ export const SCENARIOS: readonly Scenario[] = [
     },
   },
   {
+    name: 'planned-again',
+    async play(lab, pool) {
+      const [node] = await firstOf(lab, pool);
+      let refusals = 0;
+      node.before = (step) => {
+        if (step !== 'apply' || refusals > 0) return;
+        refusals += 1;
+        throw ApplicationFailure.nonRetryable('it reboots by now, and was not drained', 'NotDrained');
+      };
+      await lab.revise(pool, 'second');
+      await rolledOut(lab, pool, [node]);
+      return [{ workflowId: updateNodeId(node.name) }];
+    },
+  },
+  {
     name: 'cancelled-in-drain',
     async play(lab, pool) {
       const [node] = await firstOf(lab, pool);

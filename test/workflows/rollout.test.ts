@@ -87,6 +87,24 @@ describe.concurrent('a rollout', () => {
     expect(node.boots).toBe(2);
   });
 
+  it('plans, cordons and drains again when the change turns out to need an emptier node than it was planned for', async () => {
+    const { nodes } = await lab.addSettledPool('replanned', 1);
+    const [node] = nodes as [SimulatedNode];
+    const before = node.steps.length;
+    let refusals = 0;
+    node.before = (step) => {
+      if (step !== 'apply' || refusals > 0) return;
+      refusals += 1;
+      throw ApplicationFailure.nonRetryable('it reboots by now, and was not drained', 'NotDrained');
+    };
+    await lab.revise('replanned', 'second');
+    await lab.untilUpdated('replanned', nodes);
+    const half = ['prepare', 'cordon', 'drain', 'apply'];
+    expect(node.steps.slice(before, before + 8)).toEqual([...half, ...half]);
+    expect(node.steps.slice(before + 8).filter((step) => step === 'reboot')).toHaveLength(1);
+    expect(node.facts.failure).toBeUndefined();
+  });
+
   it('leaves a node that failed whole and schedulable, keeps its slot, and goes on with the others', async () => {
     const { nodes, first } = await lab.addSettledPool('failing', 4, { maxUnavailable: 2 });
     const [bad, ...good] = nodes as [SimulatedNode, ...SimulatedNode[]];

@@ -93,6 +93,14 @@ export interface PrepareResult {
   readonly pods: number;
   /** One line for the UI, names and counts only. */
   readonly summary: string;
+  /** Paths of files that change; the first twenty. */
+  readonly files?: readonly string[];
+  /** Names of units of which anything changes; the first twenty. */
+  readonly units?: readonly string[];
+  /** What is done once the files are there, in words and in order, for example `restart chronyd.service`. */
+  readonly actions?: readonly string[];
+  /** What the update leaves out, or leaves as it is, in sentences; the first ten. */
+  readonly warnings?: readonly string[];
 }
 
 export interface CordonResult {

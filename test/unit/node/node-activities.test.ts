@@ -1,152 +1,24 @@
 import { writeFile } from 'node:fs/promises';
 import type { ApplicationFailure } from '@temporalio/common';
-import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
 import { describe, expect, it } from 'vitest';
 import { createNodeActivities } from '../../../activities/node/activities.js';
-import type { NodeDependencies } from '../../../activities/node/dependencies.js';
 import { registerNode } from '../../../activities/node/register.js';
+import { describeHost } from '../../../activities/host/describe-host.js';
 import { KINDS, type KubernetesObject } from '../../../activities/kubernetes/client.js';
 import { apiFlavour, DRYDOCK_ANNOTATIONS, EMPTY_CONFIG_NAME } from '../../../machine-config/api/flavour.js';
-import type { MachineConfig } from '../../../machine-config/api/machine-config.js';
-import { verifyRenderedName, renderedName } from '../../../machine-config/render/name.js';
-import type { DrainInput, NodeActivities } from '../../../workflows/contract/activities.js';
-import { FakeCluster, POD_DISRUPTION_BUDGET } from '../../support/fake-cluster.js';
-import { fakeHost, file, treeOf, type FakeHost } from '../../support/fake-host.js';
+import type { NodeActivities } from '../../../workflows/contract/activities.js';
+import { file, treeOf, type FakeHost } from '../../support/fake-host.js';
+import { setUpNode, type NodeObject } from '../../support/node-under-test.js';
 
 const flavour = apiFlavour('openshift');
 const KEYS = flavour.annotations;
 
-type NodeObject = KubernetesObject & {
-  spec?: { unschedulable?: boolean };
-  status?: { conditions?: { type: string; status: string }[]; nodeInfo?: { bootID: string } };
-};
-
-/** One node of a small cluster: its host, its worker's activities, and what Kubernetes says of it. */
-async function setUp() {
-  const cluster = new FakeCluster({ clusterUid: 'cluster-1' });
-  const fake = await fakeHost();
-  const bootId = await fake.host.bootId();
-  cluster.add<NodeObject>(KINDS.node, {
-    metadata: { name: 'n1', uid: 'uid-1' },
-    status: { conditions: [{ type: 'Ready', status: 'True' }], nodeInfo: { bootID: bootId } },
-  });
-  cluster.add(rbacRole, {
-    metadata: { name: 'configs' },
-    rules: [{ apiGroups: [flavour.group], resources: ['machineconfigs'], verbs: ['get'] }],
-  } as KubernetesObject);
-  cluster.add(KINDS.clusterRoleBinding, {
-    metadata: { name: 'configs' },
-    roleRef: { name: 'configs' },
-    subjects: [{ kind: 'User', name: 'system:node:n1' }],
-  } as KubernetesObject);
-  let now = Date.parse('2026-11-30T12:00:00Z');
-  const deps: NodeDependencies = {
-    node: 'n1',
-    clusterUid: 'cluster-1',
-    client: cluster.as('system:node:n1'),
-    host: fake.host,
-    store: fake.store,
-    flavour,
-    version: '0.1.0',
-    now: () => new Date(now),
-    hasItsName: verifyRenderedName,
-    irreconcilable: () => [],
-  };
-  const environment = new MockActivityEnvironment(
-    { heartbeatTimeoutMs: 30_000 },
-    { logger: new DefaultLogger('ERROR') },
-  );
-  const real = createNodeActivities(deps);
-  const step = { cluster: 'cluster-1', pool: 'worker', node: 'n1', nodeUid: 'uid-1' };
-  const run = <K extends keyof NodeActivities>(name: K, input: Parameters<NodeActivities[K]>[0]) =>
-    runWith(real, name, input);
-  /** In the context of an activity. */
-  function runWith<K extends keyof NodeActivities>(
-    activities: NodeActivities,
-    name: K,
-    input: Parameters<NodeActivities[K]>[0],
-  ): ReturnType<NodeActivities[K]> {
-    const activity = (step: DrainInput): Promise<unknown> => activities[name](step);
-    return environment.run<[DrainInput], unknown, typeof activity>(activity, input as DrainInput) as ReturnType<
-      NodeActivities[K]
-    >;
-  }
-  const test = {
-    cluster,
-    fake,
-    deps,
-    environment,
-    step,
-    run,
-    runWith,
-    advance: (seconds: number) => (now += seconds * 1000),
-    node: () => cluster.peek<NodeObject>(KINDS.node, 'n1')!,
-    annotations: () => cluster.peek<NodeObject>(KINDS.node, 'n1')?.metadata.annotations ?? {},
-    /** Stores a rendered config as the pool's render does, and returns its name. */
-    store(ignition: object, spec: Partial<NonNullable<MachineConfig['spec']>> = {}): string {
-      const full = { config: { ignition: { version: '3.4.0' }, ...ignition }, ...spec };
-      const name = renderedName('worker', full);
-      if (cluster.peek(flavour.machineConfig, name) !== undefined) return name;
-      const ownerReferences = [
-        { apiVersion: `${flavour.group}/v1`, kind: 'MachineConfigPool', name: 'worker', uid: 'p', controller: true },
-      ];
-      cluster.add(flavour.machineConfig, { metadata: { name, ownerReferences }, spec: full } as KubernetesObject);
-      return name;
-    },
-    /** As `assign` does. */
-    async grant(target: string) {
-      await cluster.patch(KINDS.node, { name: 'n1' }, { metadata: { annotations: { [KEYS.desiredConfig]: target } } });
-    },
-    /** As the kubelet does after a boot. */
-    async reportBoot() {
-      const bootID = await fake.host.bootId();
-      await cluster.patch(KINDS.node, { name: 'n1' }, { status: { nodeInfo: { bootID } } }, 'status');
-    },
-    /** The whole run-book, with a reboot if asked. */
-    async update(target: string) {
-      const input = { ...step, target };
-      await test.grant(target);
-      const plan = await run('prepare', input);
-      if (plan.disruption === 'reboot') await run('cordon', input);
-      const applied = await run('apply', input);
-      if (applied.reboot) {
-        await run('reboot', input);
-        await fake.boot();
-        await test.reportBoot();
-      }
-      await run('confirm', input);
-      await run('uncordon', input);
-    },
-    pod(name: string, more: { annotations?: Record<string, string>; kind?: string; phase?: string } = {}) {
-      const { annotations = {}, kind, phase = 'Running' } = more;
-      const ownerReferences =
-        kind === undefined ? [] : [{ apiVersion: 'apps/v1', kind, name: 'o', uid: 'o', controller: true }];
-      cluster.add(KINDS.pod, {
-        metadata: { name, namespace: 'shop', labels: { app: name }, annotations, ownerReferences },
-        spec: { nodeName: 'n1' },
-        status: { phase, conditions: [{ type: 'Ready', status: 'True' }] },
-      } as KubernetesObject);
-    },
-    budget(app: string) {
-      cluster.add(POD_DISRUPTION_BUDGET, {
-        metadata: { name: app, namespace: 'shop' },
-        spec: { minAvailable: 1, selector: { matchLabels: { app } } },
-        status: { disruptionsAllowed: 0, expectedPods: 1, currentHealthy: 1, desiredHealthy: 1 },
-      } as KubernetesObject);
-    },
-  };
-  await registerNode(deps);
-  return test;
-}
-
-const rbacRole = KINDS.clusterRole;
 const CHRONY = { storage: { files: [file('/etc/chrony.conf', 'ours')] } };
 const code = (type: string) => expect.objectContaining({ type }) as ApplicationFailure;
 
 describe('a whole update', () => {
   it('ends Done, uncordoned, on the target, with one reboot and nothing of ours left on the Node', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const target = test.store(CHRONY);
     await test.update(target);
     expect(test.annotations()).toEqual({
@@ -155,6 +27,7 @@ describe('a whole update', () => {
       [KEYS.desiredConfig]: target,
       [KEYS.state]: 'Done',
       [KEYS.reason]: '',
+      [DRYDOCK_ANNOTATIONS.host]: JSON.stringify(describeHost(test.fake.host)),
     });
     expect(test.node().spec?.unschedulable).toBeUndefined();
     expect(await test.fake.text('/etc/chrony.conf')).toBe('ours');
@@ -163,7 +36,7 @@ describe('a whole update', () => {
   });
 
   it('runs every step a second time without doing anything twice', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const { run } = test;
     const input = { ...test.step, target: test.store(CHRONY) };
     await test.grant(input.target);
@@ -198,7 +71,7 @@ describe('a whole update', () => {
   });
 
   it('changes SSH keys without drain and reboot', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const target = test.store({ passwd: { users: [{ name: 'core', sshAuthorizedKeys: ['ssh-ed25519 A'] }] } });
     await test.grant(target);
     expect(await test.run('prepare', { ...test.step, target })).toMatchObject({
@@ -210,7 +83,7 @@ describe('a whole update', () => {
   });
 
   it('is finished by another run when the first one ended after apply', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const input = { ...test.step, target: test.store(CHRONY) };
     await test.grant(input.target);
     await test.run('cordon', input);
@@ -227,7 +100,7 @@ describe('what Kubernetes did not grant is refused', () => {
   const STEPS = ['prepare', 'cordon', 'drain', 'apply', 'reboot'] as const;
 
   it('every step that touches the node while desired equals current, or is another config', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const target = test.store(CHRONY);
     const other = test.store({ storage: { files: [file('/etc/other', 'x')] } });
     const before = await treeOf(test.fake.root);
@@ -243,7 +116,7 @@ describe('what Kubernetes did not grant is refused', () => {
   });
 
   it('every step for another cluster, another node, or an earlier node of that name', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const target = test.store(CHRONY);
     await test.grant(target);
     const input = { ...test.step, target, sliceSeconds: 1 };
@@ -255,7 +128,7 @@ describe('what Kubernetes did not grant is refused', () => {
   });
 
   it('a config that no pool owns, whose contents were changed, or that is missing, and the Node says so', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const target = test.store(CHRONY);
     const config = test.cluster.peek<KubernetesObject & { spec: object }>(flavour.machineConfig, target)!;
     const changed = {
@@ -286,7 +159,7 @@ describe('what Kubernetes did not grant is refused', () => {
   });
 
   it('an uncordon before the target has arrived', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const input = { ...test.step, target: test.store(CHRONY) };
     await test.grant(input.target);
     await test.run('cordon', input);
@@ -300,7 +173,7 @@ describe('what Kubernetes did not grant is refused', () => {
 
 describe('cordons', () => {
   it('writes owner and cordon in one go and never takes over, or lifts, that of somebody else', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const input = { ...test.step, target: test.store(CHRONY) };
     await test.grant(input.target);
     const unowned: boolean[] = [];
@@ -321,7 +194,7 @@ describe('cordons', () => {
   });
 
   it('is decided again when somebody else writes the Node in between', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const input = { ...test.step, target: test.store(CHRONY) };
     await test.grant(input.target);
     let raced = false;
@@ -337,7 +210,7 @@ describe('cordons', () => {
 
 describe('drain', () => {
   it('evicts what has to move and leaves DaemonSet, mirror and finished pods', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const input = { ...test.step, target: test.store(CHRONY), sliceSeconds: 30 };
     await test.grant(input.target);
     test.pod('web', { kind: 'ReplicaSet' });
@@ -352,7 +225,7 @@ describe('drain', () => {
   });
 
   it('reports the budget that blocks at the end of its slice, and heartbeats meanwhile', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const input = { ...test.step, target: test.store(CHRONY), sliceSeconds: 2 };
     await test.grant(input.target);
     test.pod('cart');
@@ -369,7 +242,7 @@ describe('drain', () => {
   });
 
   it('ends at once when it is cancelled', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const input = { ...test.step, target: test.store(CHRONY), sliceSeconds: 3600 };
     await test.grant(input.target);
     test.pod('cart');
@@ -382,7 +255,7 @@ describe('drain', () => {
 
 describe('failures', () => {
   it('puts a failed apply back, says why on the Node, counts, and lets a later config through', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const input = { ...test.step, target: test.store(CHRONY) };
     await test.grant(input.target);
     const before = await treeOf(test.fake.root, ['/var/lib/drydock']);
@@ -417,7 +290,7 @@ describe('failures', () => {
   });
 
   it('does not overwrite what an administrator changed', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     await test.update(test.store(CHRONY));
     await writeFile(test.fake.path('/etc/chrony.conf'), 'by hand');
     const target = test.store({ storage: { files: [file('/etc/chrony.conf', 'newer')] } });
@@ -429,7 +302,7 @@ describe('failures', () => {
   });
 
   it('is Unreconcilable where a running node cannot get there, and Degraded where this host cannot', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const target = test.store({}, { fips: true });
     await test.grant(target);
     await expect(test.run('prepare', { ...test.step, target })).rejects.toEqual(code('Unplannable'));
@@ -443,9 +316,10 @@ describe('failures', () => {
   });
 
   it('finds after the reboot that the disk is not as the target says', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const input = { ...test.step, target: test.store(CHRONY) };
     await test.grant(input.target);
+    await test.run('cordon', input);
     await test.run('apply', input);
     await test.fake.boot();
     await test.reportBoot();
@@ -470,9 +344,10 @@ describe('crashes and duplicates', () => {
   }
 
   it('keeps a second attempt out while the first is at work, and lets it in after a reboot', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const input = { ...test.step, target: test.store(CHRONY) };
     await test.grant(input.target);
+    await test.run('cordon', input);
     await losePowerAt(test.fake, '/etc/chrony.conf', () => test.run('apply', input));
     await expect(test.run('apply', input)).rejects.toEqual(code('HostBusy'));
     await expect(test.run('prepare', input)).rejects.toEqual(code('HostBusy'));
@@ -481,7 +356,7 @@ describe('crashes and duplicates', () => {
   });
 
   it('puts back a half-done apply when the worker starts again, and may then be retargeted', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     await test.update(test.store({ storage: { files: [file('/etc/a', '1'), file('/etc/b', '1')] } }));
     const old = await treeOf(test.fake.root, [
       '/var/lib/drydock/blobs',
@@ -491,6 +366,7 @@ describe('crashes and duplicates', () => {
     ]);
     const target = test.store({ storage: { files: [file('/etc/a', '2'), file('/etc/b', '2')] } });
     await test.grant(target);
+    await test.run('cordon', { ...test.step, target });
     await losePowerAt(test.fake, '/etc/b', () => test.run('apply', { ...test.step, target }));
     expect(await test.fake.text('/etc/a')).toBe('2');
     await test.fake.boot();
@@ -507,7 +383,7 @@ describe('crashes and duplicates', () => {
   });
 
   it('registers what the disk says after the annotations were lost, and keeps an open update', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const first = test.store(CHRONY);
     await test.update(first);
     await test.cluster.patch(
@@ -519,6 +395,7 @@ describe('crashes and duplicates', () => {
     expect(test.annotations()).toMatchObject({ [KEYS.currentConfig]: first, [KEYS.state]: 'Done' });
     const input = { ...test.step, target: test.store({ storage: { files: [file('/etc/b', '2')] } }) };
     await test.grant(input.target);
+    await test.run('cordon', input);
     await test.run('apply', input);
     await test.fake.boot();
     await registerNode(test.deps);
@@ -529,7 +406,7 @@ describe('crashes and duplicates', () => {
   });
 
   it('lifts the cordon although the answers of the API server are lost', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     const input = { ...test.step, target: test.store(CHRONY) };
     await test.grant(input.target);
     await test.run('cordon', input);
@@ -544,7 +421,7 @@ describe('crashes and duplicates', () => {
   });
 
   it('waits for a Node that does not exist yet', async () => {
-    const test = await setUp();
+    const test = await setUpNode();
     await test.cluster.delete(KINDS.node, { name: 'n1' });
     const retries: number[] = [];
     await registerNode(test.deps, {

@@ -33,7 +33,7 @@ describe('the environment of a node worker', () => {
   it('names every variable that is missing or wrong at once', () => {
     const read = () => parseEnvironment(NODE_SETTINGS, { DRYDOCK_NODE_NAME: 'n1', DRYDOCK_ROOT: 'relative' });
     expect(read).toThrow(EnvironmentError);
-    expect(read).toThrow(/DRYDOCK_KUBECONFIG .*is not set/);
+    expect(read).toThrow(/DRYDOCK_CLUSTER_UID .*is not set/);
     expect(read).toThrow(/DRYDOCK_ROOT /);
     expect(read).not.toThrow(/DRYDOCK_NODE_NAME/);
   });

@@ -12,8 +12,16 @@ describe('classify', () => {
     expect(classify(error)).toEqual({ kind: 'unreachable' });
   });
 
-  it('calls a limit that ran out between attempts unreachable, whatever the last attempt said', () => {
-    const error = failed(RetryState.TIMEOUT, ApplicationFailure.create({ type: 'NotRebootedYet', message: 'not yet' }));
+  it.each([
+    ['NotRebootedYet', 'NotRebooted'],
+    ['RebootInhibited', 'RebootInhibited'],
+  ])('takes %s as what was the matter when a worker said it to the end', (said, code) => {
+    const error = failed(RetryState.TIMEOUT, ApplicationFailure.create({ type: said, message: 'why' }));
+    expect(classify(error)).toEqual({ kind: 'refused', code, reason: 'why' });
+  });
+
+  it('calls a limit that ran out between other attempts unreachable', () => {
+    const error = failed(RetryState.TIMEOUT, ApplicationFailure.create({ type: 'NodeNotReady', message: 'not yet' }));
     expect(classify(error)).toEqual({ kind: 'unreachable' });
   });
 
