@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { z } from 'zod';
 import { FLAVOUR_NAMES } from '../machine-config/api/flavour.js';
 
@@ -76,12 +77,63 @@ export const CONTROL_SETTINGS = {
   ),
 };
 
+/** A host's name may have capitals, a Node's may not. */
+const nodeName = z
+  .string()
+  .min(1)
+  .default(() => hostname())
+  .transform((name) => name.toLowerCase());
+/** A whole number of seconds that may be 0, which turns off what it is for. */
+const wholeSeconds = (byDefault: number) =>
+  z
+    .string()
+    .regex(/^\d{1,7}$/, 'is not a whole number of seconds')
+    .default(String(byDefault))
+    .transform(Number);
+
 /** The worker of one node. */
 export const NODE_SETTINGS = {
-  node: setting('DRYDOCK_NODE_NAME', text, 'the name of the Node that this worker runs on'),
-  nodeKubeconfig: setting('DRYDOCK_KUBECONFIG', text, "the file with the node's own identity"),
+  node: setting('DRYDOCK_NODE_NAME', nodeName, 'the name of the Node that this worker runs on'),
+  nodeKubeconfig: setting('DRYDOCK_KUBECONFIG', optionalText, "the file with the node's own identity"),
   root: setting('DRYDOCK_ROOT', z.string().startsWith('/').default('/'), "the folder that is the host's root"),
   clusterUid: setting('DRYDOCK_CLUSTER_UID', text, 'the uid of the namespace kube-system'),
+  sshAccount: setting('DRYDOCK_SSH_USER', optionalText, "the account of this host that gets the config's SSH keys"),
+  osBackend: setting(
+    'DRYDOCK_OS_BACKEND',
+    z.enum(['auto', 'none', 'bootc', 'rpm-ostree', 'grub', 'grubby']).default('auto'),
+    'what changes kernel arguments and the image of this host',
+  ),
+  metricsAddress: setting('DRYDOCK_METRICS_ADDRESS', optionalText, 'where Prometheus finds the metrics, host:port'),
+  probationSeconds: setting(
+    'DRYDOCK_PROBATION_SECONDS',
+    wholeSeconds(1_200),
+    'how long after a reboot an unhealthy node undoes its update by itself; 0: never',
+  ),
+  selfUncordonSeconds: setting(
+    'DRYDOCK_SELF_UNCORDON_SECONDS',
+    wholeSeconds(300),
+    'after how long without Temporal a node with a complete update lifts its own cordon; 0: never',
+  ),
+  idleCordonSeconds: setting(
+    'DRYDOCK_IDLE_CORDON_SECONDS',
+    wholeSeconds(900),
+    'after how long a node that is cordoned with nothing applied lifts its own cordon; 0: never',
+  ),
+  scanSeconds: setting(
+    'DRYDOCK_SCAN_SECONDS',
+    wholeSeconds(300),
+    'how often everything managed is compared with the disk; 0: only when something is seen to change',
+  ),
+};
+
+/** What systemd tells a service of itself. */
+export const SERVICE_SETTINGS = {
+  notifySocket: setting('NOTIFY_SOCKET', optionalText, 'where systemd hears of the state of the service'),
+  watchdogMicroseconds: setting(
+    'WATCHDOG_USEC',
+    z.coerce.number().int().positive().optional(),
+    'how long the service may be silent, in microseconds',
+  ),
 };
 
 /** The simulated fleet. */

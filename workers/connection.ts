@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadClientConnectConfig, type ClientConnectConfig } from '@temporalio/envconfig';
+import { Connection } from '@temporalio/client';
 import { NativeConnection } from '@temporalio/worker';
 
 export interface TemporalAddress {
@@ -38,6 +39,9 @@ export async function connectTemporal(
   const { connectionOptions, namespace } = temporalConfig(override);
   for (let delay = FIRST_DELAY_MS; ; delay = Math.min(delay * 2, LONGEST_DELAY_MS)) {
     try {
+      // A native connection that fails takes the SDK's runtime with it, and what is measured there. So it is only tried
+      // where a plain one can be made.
+      await (await Connection.connect(connectionOptions)).close();
       return { connection: await NativeConnection.connect(connectionOptions), namespace };
     } catch (error) {
       if (options.signal?.aborted) throw error;

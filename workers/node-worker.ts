@@ -1,8 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { MetricMeter } from '@temporalio/common';
 import { Worker, type NativeConnection } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { createNodeActivities } from '../activities/node/activities.js';
 import type { NodeDependencies } from '../activities/node/dependencies.js';
+import { startDriftMonitor } from '../activities/node/drift.js';
+import { createNodeEvents } from '../activities/node/events.js';
+import { createNodeMetrics } from '../activities/node/metrics.js';
+import { DEFAULT_GUARD_TIMES, type Probes } from '../activities/node/guard.js';
 import { registerNode } from '../activities/node/register.js';
 import { irreconcilable } from '../activities/node/irreconcilable.js';
 import { openStateStore } from '../activities/host/state-store.js';
@@ -12,9 +17,11 @@ import type { ApiFlavour } from '../machine-config/api/flavour.js';
 import { verifyRenderedName } from '../machine-config/render/name.js';
 import type { NodeActivities } from '../workflows/contract/activities.js';
 import { nodeTaskQueue } from '../workflows/contract/ids.js';
+import { runNodeGuard } from './node-guard.js';
+import { VERSION } from './version.js';
 
 /** Of the worker, as it is written on the Node. */
-export const NODE_WORKER_VERSION = '0.1.0';
+export const NODE_WORKER_VERSION = VERSION;
 
 /**
  * Two: an attempt that Temporal has given up, and that still hangs, must not keep the next one from starting; the host's
@@ -27,19 +34,36 @@ const HEARTBEAT_EVERY = '5s';
 const DEFAULT_GRACE_SECONDS = 60;
 const RESTART_DELAY_MS = 1_000;
 
+/** How long a node waits before it helps itself, and how often it looks; in seconds, 0 turns each off. */
+export interface NodeTimes {
+  readonly probationSeconds: number;
+  readonly selfUncordonSeconds: number;
+  readonly idleCordonSeconds: number;
+  readonly scanSeconds: number;
+}
+
 export interface NodeWorkerOptions {
   readonly node: string;
   readonly clusterUid: string;
   readonly flavour: ApiFlavour;
   readonly client: KubernetesClient;
   readonly host: Host;
-  readonly connection: NativeConnection;
+  /** Or how to connect, which may last as long as Temporal is away. */
+  readonly connection: NativeConnection | (() => Promise<NativeConnection>);
   readonly namespace: string;
   readonly logger: Logger;
+  /** By which Temporal knows this worker; default `node/<node>`. */
+  readonly identity?: string;
+  /** Absent: a host that is played, which nobody guards. */
+  readonly times?: NodeTimes;
+  /** Of the process; absent: nothing is measured. */
+  readonly meter?: MetricMeter;
   /** How long a shutdown waits for running steps; default 60. */
   readonly graceSeconds?: number;
   /** Ends the waiting at the start. */
   readonly signal?: AbortSignal;
+  /** What the guard of a real host looks at; absent: the node is left to the engine alone. */
+  readonly probes?: Probes;
   /** For simulated hosts, which stop to answer when they go down. */
   readonly wrap?: (activities: NodeActivities) => NodeActivities;
 }
@@ -52,7 +76,9 @@ export interface RunningNodeWorker {
 }
 
 export function nodeDependencies(options: NodeWorkerOptions): NodeDependencies {
-  const { node, clusterUid, flavour, client, host } = options;
+  const { node, clusterUid, flavour, client, host, meter, logger } = options;
+  const now = () => new Date();
+  const onError = (err: unknown) => logger.debug({ err, node }, 'an Event could not be written');
   return {
     node,
     clusterUid,
@@ -61,9 +87,11 @@ export function nodeDependencies(options: NodeWorkerOptions): NodeDependencies {
     host,
     store: openStateStore(host.root),
     version: NODE_WORKER_VERSION,
-    now: () => new Date(),
+    now,
     hasItsName: verifyRenderedName,
     irreconcilable: (old, next) => irreconcilable(old, next, flavour.sshUser),
+    events: createNodeEvents({ client, node, now, onError }),
+    ...(meter === undefined ? {} : { metrics: createNodeMetrics(meter, flavour) }),
   };
 }
 
@@ -75,11 +103,14 @@ export async function startNodeWorker(options: NodeWorkerOptions): Promise<Runni
   const { node, logger, signal } = options;
   const deps = nodeDependencies(options);
   const activities = (options.wrap ?? ((same) => same))(createNodeActivities(deps));
+  const guard = startGuard(options, deps);
   await registerNode(deps, {
     ...(signal === undefined ? {} : { signal }),
     onRetry: (err, delayMs) => logger.warn({ err, node, delayMs }, 'registration failed; trying again'),
   });
-  let worker = await createWorker(options, activities);
+  const drift = options.times && startDriftMonitor(deps, { scanSeconds: options.times.scanSeconds, signal, logger });
+  const connection = typeof options.connection === 'function' ? await options.connection() : options.connection;
+  let worker = await createWorker({ ...options, connection }, activities);
   let isStopped = false;
 
   async function serve(): Promise<void> {
@@ -91,13 +122,16 @@ export async function startNodeWorker(options: NodeWorkerOptions): Promise<Runni
         if (isStopped) return;
         logger.error({ err, node }, 'the worker failed; starting another');
         await sleep(RESTART_DELAY_MS);
-        worker = await createWorker(options, activities);
+        worker = await createWorker({ ...options, connection }, activities);
       }
     }
   }
 
   return {
-    finished: serve(),
+    finished: serve().finally(async () => {
+      guard.abort();
+      await drift?.stop();
+    }),
     stop() {
       isStopped = true;
       if (worker.getState() === 'RUNNING') worker.shutdown();
@@ -105,12 +139,25 @@ export async function startNodeWorker(options: NodeWorkerOptions): Promise<Runni
   };
 }
 
-function createWorker(options: NodeWorkerOptions, activities: NodeActivities): Promise<Worker> {
+/** Before anything that waits for Temporal or the API server, since it is there for the time without them. */
+function startGuard({ probes, times, logger, signal }: NodeWorkerOptions, deps: NodeDependencies): AbortController {
+  const stopping = new AbortController();
+  if (probes !== undefined) {
+    const signals = signal === undefined ? stopping.signal : AbortSignal.any([stopping.signal, signal]);
+    void runNodeGuard({ deps, probes, times: { ...DEFAULT_GUARD_TIMES, ...times }, logger, signal: signals });
+  }
+  return stopping;
+}
+
+function createWorker(
+  options: NodeWorkerOptions & { readonly connection: NativeConnection },
+  activities: NodeActivities,
+): Promise<Worker> {
   const { node, connection, namespace } = options;
   return Worker.create({
     connection,
     namespace,
-    identity: `node/${node}`,
+    identity: options.identity ?? `node/${node}`,
     taskQueue: nodeTaskQueue(node),
     activities,
     maxConcurrentActivityTaskExecutions: ACTIVITIES_AT_ONCE,

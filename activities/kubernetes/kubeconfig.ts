@@ -12,6 +12,10 @@ export type ClusterSource =
       readonly context?: string;
     }
   | {
+      /** Finds the one file, each time that credentials are read: it may be there later, or elsewhere. */
+      readonly findKubeconfig: () => Promise<string>;
+    }
+  | {
       /** The service account that Kubernetes mounts into a pod. */
       readonly inCluster: true;
       readonly host?: string;
@@ -92,9 +96,11 @@ export class ConnectionReader {
   }
 
   private async readKubeConfig(source: Exclude<ClusterSource, { inCluster: true }>): Promise<Connection> {
-    const paths = typeof source.kubeconfigPath === 'string' ? [source.kubeconfigPath] : source.kubeconfigPath;
+    const { kubeconfigPath, context: wanted } =
+      'findKubeconfig' in source ? { kubeconfigPath: await source.findKubeconfig(), context: undefined } : source;
+    const paths = typeof kubeconfigPath === 'string' ? [kubeconfigPath] : kubeconfigPath;
     const files = paths.map((path) => this.parseKubeConfig(path));
-    const contextName = source.context ?? files.map((file) => text(file['current-context'])).find(Boolean);
+    const contextName = wanted ?? files.map((file) => text(file['current-context'])).find(Boolean);
     if (!contextName) throw new Error(`${paths.join(', ')}: no current-context; name one with --context`);
     const context = find(files, 'contexts', contextName);
     const cluster = find(files, 'clusters', text(context.entry.context?.cluster) ?? '');

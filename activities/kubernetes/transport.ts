@@ -162,6 +162,8 @@ export class Transport {
 
   private unanswered({ connection }: Open, call: Call, error: unknown, late: boolean): ApplicationFailure {
     const aborted = call.signal?.aborted === true;
+    // A server may refuse an outdated certificate before it answers anything: the next call looks at the files first.
+    if (!aborted) this.checkedAt = Number.NEGATIVE_INFINITY;
     const why = late ? `no answer within ${this.options.timeoutSeconds} s` : aborted ? 'aborted' : reasonOf(error);
     return unansweredCall(call, `the API server ${connection.server} could not be reached: ${why}`, error);
   }
