@@ -13,6 +13,8 @@ const project = (name: string, include: string[], extra: object = {}) => ({
     include,
     pool: 'forks' as const,
     execArgv,
+    globalSetup: ['test/support/ignition-tool.ts'],
+    setupFiles: ['test/support/validate-rendered.ts'],
     maxWorkers: FILES_AT_ONCE,
     testTimeout: 30_000,
     hookTimeout: 60_000,
@@ -25,7 +27,7 @@ class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
     const rank = ({ project: { name } }: TestSpecification) =>
-      ['chaos', 'workflows', 'cluster', 'lab'].indexOf(name) >>> 0;
+      ['chaos', 'node', 'workflows', 'cluster', 'lab'].indexOf(name) >>> 0;
     return sorted.sort((one, other) => rank(one) - rank(other));
   }
 }
@@ -39,6 +41,10 @@ export default defineConfig({
       project('workflows', ['test/workflows/**/*.test.ts'], { testTimeout: 240_000, hookTimeout: 120_000 }),
       project('replay', ['test/replay/**/*.test.ts'], { testTimeout: 120_000 }),
       project('cluster', ['test/cluster/**/*.test.ts'], { testTimeout: 180_000, hookTimeout: 180_000 }),
+      // Whole systemd machines; skipped where there can be none.
+      project('node', ['test/node/**/*.test.ts'], { testTimeout: 300_000, hookTimeout: 300_000 }),
+      // The packages themselves; the first test builds them.
+      project('package', ['test/package/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 300_000 }),
       project('lab', ['test/lab/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
       project('chaos', ['test/chaos/**/*.test.ts'], { testTimeout: 300_000, hookTimeout: 180_000 }),
     ],

@@ -21,6 +21,8 @@ export interface LabUpOptions {
   readonly kubeconfig?: string;
   readonly directory?: string;
   readonly nodeGraceSeconds?: number;
+  /** So many real systemd machines with the packaged node worker, `real-1` and so on. Default 0. */
+  readonly realNodes?: number;
 }
 
 /** What a lab in the background is reached by. */
@@ -32,6 +34,8 @@ export const labStateSchema = z.object({
   directory: z.string(),
   temporal: z.object({ address: z.string(), uiUrl: z.string().nullable(), namespace: z.string() }).nullable(),
   kubernetes: z.object({ server: z.string(), kubeconfig: z.string(), kubectl: z.string() }).nullable(),
+  /** `enter` is a command that opens a shell in the machine. */
+  realNodes: z.array(z.object({ name: z.string(), address: z.string(), root: z.string(), enter: z.string() })),
 });
 export type LabState = z.infer<typeof labStateSchema>;
 

@@ -1,9 +1,10 @@
 /**
- * What `npm run demo` and `npm test` start. Plain Node without dependencies, because it runs before they are installed:
+ * What `npm run demo`, `npm test`, `npm run bench` and `npm run package` start. Plain Node without dependencies, because it runs before they are installed:
  * checks Node, installs packages and tools where they are missing, then runs the target.
  *
  *   node dev/run.mjs demo [arguments of dev/demo.ts]
  *   node dev/run.mjs test [arguments of vitest]
+ *   node dev/run.mjs bench|package [arguments of dev/bench/main.ts, dev/package/main.ts]
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -16,7 +17,8 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const endWithParent = new URL('processes/end-with-parent.mjs', import.meta.url).href;
 const OLDEST_NODE = [20, 19];
 const PARENT_CHECK_MS = 1000;
-const PROGRAMS = { demo: 'dev/demo.ts' };
+const PROGRAMS = { demo: 'dev/demo.ts', bench: 'dev/bench/main.ts', package: 'dev/package/main.ts' };
+const REAL_NODE_PROJECTS = ['node', 'package'];
 const KILL_AFTER_MS = 10_000;
 
 let current;
@@ -28,14 +30,15 @@ process.exitCode = await main(target, args);
 
 async function main(what, rest) {
   const program = PROGRAMS[what];
-  if (program === undefined && what !== 'test') return fail('usage: node dev/run.mjs demo|test [arguments]');
+  if (program === undefined && what !== 'test')
+    return fail('usage: node dev/run.mjs demo|test|bench|package [arguments]');
   if (isTooOld(process.versions.node)) {
     return fail(`Node ${process.versions.node} is too old: install Node ${OLDEST_NODE.join('.')} or newer`);
   }
   const installed = await installPackages();
   if (installed !== 0) return fail('npm ci failed; what it says is above');
   if (needsTools(what, rest)) {
-    const prepared = await runTypeScript('dev/prepare.ts', []);
+    const prepared = await runTypeScript('dev/prepare.ts', usesRealNodes(what, rest) ? ['--real-nodes'] : []);
     if (prepared !== 0) return prepared;
   }
   return program === undefined ? runTests(rest) : runTypeScript(program, rest);
@@ -68,12 +71,22 @@ function isNewer(file, than) {
   return existsSync(file) && statSync(file).mtimeMs >= statSync(than).mtimeMs;
 }
 
-/** Unit tests alone need neither Temporal nor Kubernetes. */
+/** Unit tests and packages need neither Temporal nor Kubernetes. */
 function needsTools(what, rest) {
-  const projects = rest.flatMap((arg, i) =>
-    arg === '--project' ? [rest[i + 1]] : (/^--project=(.*)/.exec(arg)?.[1] ?? []),
-  );
+  if (what === 'package') return false;
+  const projects = projectsOf(rest);
   return what !== 'test' || projects.length === 0 || projects.some((project) => project !== 'unit');
+}
+
+/** Whether machines of systemd-nspawn are booted: in the tests of the projects named here, and where they are asked for. */
+function usesRealNodes(what, rest) {
+  if (what !== 'test') return what === 'bench' || rest.some((arg) => arg.startsWith('--real-nodes'));
+  const projects = projectsOf(rest);
+  return projects.length === 0 || projects.some((project) => REAL_NODE_PROJECTS.includes(project));
+}
+
+function projectsOf(rest) {
+  return rest.flatMap((arg, i) => (arg === '--project' ? [rest[i + 1]] : (/^--project=(.*)/.exec(arg)?.[1] ?? [])));
 }
 
 function runTypeScript(file, rest) {

@@ -11,6 +11,8 @@ export interface LabSettings {
   readonly temporalCli: string | undefined;
   /** DRYDOCK_KUBERNETES_BIN: a folder with etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok. */
   readonly kubernetesBin: string | undefined;
+  /** Unless DRYDOCK_INSTALL_TOOLS is `no`: packages that real nodes need may be installed with apt-get. */
+  readonly installTools: boolean;
 }
 
 export function readLabSettings(environment: NodeJS.ProcessEnv = process.env): LabSettings {
@@ -24,5 +26,6 @@ export function readLabSettings(environment: NodeJS.ProcessEnv = process.env): L
     stateDirectory: directory('XDG_STATE_HOME', join('.local', 'state')),
     temporalCli: environment['DRYDOCK_TEMPORAL_CLI'] || undefined,
     kubernetesBin: environment['DRYDOCK_KUBERNETES_BIN'] || undefined,
+    installTools: environment['DRYDOCK_INSTALL_TOOLS'] !== 'no',
   };
 }

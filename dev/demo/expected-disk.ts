@@ -7,7 +7,9 @@ type Expected =
   | { readonly path: string; readonly link: string }
   | { readonly path: string; readonly includes: string };
 
-const SSH_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDemoKeyOfNobodyForTheDrydockDemo0123456789 operator@site.example';
+/** The key of the configs, of nobody. */
+export const SSH_KEY =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDemoKeyOfNobodyForTheDrydockDemo0123456789 operator@site.example';
 
 const EXPECTED: Readonly<Record<string, readonly Expected[]>> = {
   worker: [
@@ -49,9 +51,22 @@ const EXPECTED: Readonly<Record<string, readonly Expected[]>> = {
   ],
 };
 
+/** These are elsewhere on a real machine: sshd and the kernel say where. */
+const ONLY_SIMULATED = ['home/core/.ssh/authorized_keys.d/ignition', 'proc/cmdline'];
+
+/** As `diskDifferences`, for a real machine of the pool `worker`; what sshd and the kernel say is not compared. */
+export async function realDiskDifferences(root: string): Promise<string[]> {
+  const onDisk = (EXPECTED['worker'] ?? []).filter(({ path }) => !ONLY_SIMULATED.includes(path));
+  return differences(root, onDisk);
+}
+
 /** Compares a node's disk, byte for byte and without Drydock's own code, with what it shall be; one line a difference. */
 export async function diskDifferences(root: string, pool: string): Promise<string[]> {
-  const found = await Promise.all((EXPECTED[pool] ?? []).map((expected) => difference(root, expected)));
+  return differences(root, EXPECTED[pool] ?? []);
+}
+
+async function differences(root: string, list: readonly Expected[]): Promise<string[]> {
+  const found = await Promise.all(list.map((expected) => difference(root, expected)));
   return found.flatMap((line) => (line === undefined ? [] : [line]));
 }
 

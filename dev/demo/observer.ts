@@ -36,6 +36,7 @@ export class NodeObserver {
   readonly #stop = new AbortController();
   readonly #maxOverlap = new Map<string, number>();
   #began = false;
+  #unschedulable = new Set<string>();
   #initial = new Map<string, string>();
   #listener: (node: ObservedNode) => void = () => undefined;
 
@@ -72,6 +73,12 @@ export class NodeObserver {
     return this.#maxOverlap.get(pool) ?? 0;
   }
 
+  /** The names of the nodes that are out of service for Pods at any time from now on; filled as it happens. */
+  recordUnschedulable(): ReadonlySet<string> {
+    this.#unschedulable = new Set();
+    return this.#unschedulable;
+  }
+
   stop(): void {
     this.#stop.abort();
   }
@@ -87,6 +94,7 @@ export class NodeObserver {
     Object.assign(node, this.#shown(object));
     const bootId = object.status?.nodeInfo?.bootID;
     if (bootId !== undefined) node.bootIds.add(bootId);
+    if (!node.schedulable) this.#unschedulable.add(name);
     this.#note(node);
     if (visible(node) !== before) this.#listener(node);
   }

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { bootsOf } from '../../activities/host/simulated-host.js';
 import type { KubernetesClient, KubernetesObject } from '../../activities/kubernetes/client.js';
 import { createKubernetesClient } from '../../activities/kubernetes/rest.js';
 import { install } from '../../client/install.js';
@@ -11,46 +10,23 @@ import type { MachineConfigPool } from '../../machine-config/api/machine-config-
 import { startDrydock, type DrydockProcesses } from '../drydock-processes.js';
 import { startLab, type Lab, type LabNode } from '../lab.js';
 import { waitUntil } from '../processes/wait-until.js';
-import { diskDifferences } from './expected-disk.js';
+import type { RealNode } from '../real-nodes/real-node.js';
+import { demoMachines, isAsItShallBe, recordBoots, showRealNodes, startDemoMachines } from './machines.js';
 import { NodeObserver } from './observer.js';
+import { summarise, type DemoSummary } from './summary.js';
 import { describeNode, describePools } from './view.js';
 import { createWorkloads } from './workloads.js';
 
 export interface DemoOptions {
   readonly keep: boolean;
   readonly directory?: string | undefined;
+  /** So many real systemd machines besides the simulated ones, as workers. Default 0. */
+  readonly realNodes?: number;
   /** Called once, before a lab that is kept waits for its end. */
   readonly onSummary: (summary: DemoSummary) => void;
 }
 
-export interface DemoSummary {
-  /** Everything is as it shall be. */
-  readonly ok: boolean;
-  readonly seconds: number;
-  readonly temporalUi: string | null;
-  readonly kubeconfig: string;
-  readonly pools: readonly {
-    readonly name: string;
-    readonly maxUnavailable: number | string;
-    readonly machineCount: number;
-    readonly updatedMachineCount: number;
-    readonly degradedMachineCount: number;
-    readonly updated: boolean;
-    readonly maxOverlap: number;
-  }[];
-  readonly nodes: readonly {
-    readonly name: string;
-    readonly pool: string;
-    readonly zone: string;
-    readonly createdAt: string;
-    readonly startedAt: string | null;
-    readonly finishedAt: string | null;
-    readonly bootsBefore: number;
-    readonly bootsAfter: number;
-    readonly state: string;
-    readonly diskVerified: boolean;
-  }[];
-}
+export type { DemoSummary } from './summary.js';
 
 type Say = (line: string) => void;
 
@@ -96,14 +72,32 @@ export async function runDemo(options: DemoOptions, say: Say): Promise<boolean> 
   try {
     tell(`Temporal UI: ${lab.temporal.uiUrl ?? 'off'}`);
     tell(`KUBECONFIG=${lab.kubernetes.kubeconfigPath}`);
-    const processes = await prepareCluster(lab, client, tell);
+    const { processes, realNodes } = await prepareCluster({ lab, client, realNodes: options.realNodes ?? 0, tell });
     observer.onChange((node) => tell(describeNode(node)));
-    await rollOut({ client, lab, processes, tell }, 'the empty config that every node is adopted on');
-    const bootsBefore = await countBoots(observer, processes);
+    const adopting = 'the empty config that every node is adopted on';
+    await rollOut({ client, processes, tell, before: new Map() }, adopting);
+    const roll = async (what: string, apply: () => Promise<void>, pools?: readonly string[]) => {
+      const before = new Map((await readPools(client)).map(({ name, current }) => [name, current]));
+      await apply();
+      await rollOut({ client, processes, tell, before, pools }, what);
+    };
+    const machines = demoMachines(processes, realNodes);
+    const bootsBefore = await machines.countBoots(observer.nodes.keys());
+    const realBefore = await recordBoots(realNodes);
     observer.begin();
-    await applyConfigs(client, tell);
-    await rollOut({ client, lab, processes, tell }, 'the MachineConfigs');
-    const summary = await summarise({ started, lab, client, observer, processes, bootsBefore, tell });
+    await roll('the MachineConfigs', () => applyConfigs(client, tell));
+    const base = await summarise({
+      started,
+      lab,
+      pools: await readPools(client),
+      observer,
+      machines,
+      bootsBefore,
+      tell,
+    });
+    const real = await showRealNodes({ nodes: realNodes, before: realBefore, client, observer, roll, tell });
+    const seconds = Math.round((Date.now() - started) / 1000);
+    const summary = { ...base, seconds, ok: base.ok && real.every(isAsItShallBe), realNodes: real };
     options.onSummary(summary);
     if (options.keep) await keep(lab, say);
     return summary.ok;
@@ -114,7 +108,17 @@ export async function runDemo(options: DemoOptions, say: Say): Promise<boolean> 
   }
 }
 
-async function prepareCluster(lab: Lab, client: KubernetesClient, tell: Say): Promise<DrydockProcesses> {
+interface Preparation {
+  readonly lab: Lab;
+  readonly client: KubernetesClient;
+  readonly realNodes: number;
+  readonly tell: Say;
+}
+
+async function prepareCluster(
+  preparation: Preparation,
+): Promise<{ processes: DrydockProcesses; realNodes: RealNode[] }> {
+  const { lab, client, tell } = preparation;
   tell('Installing the API: CRDs, pools, base configs');
   await install({ client, flavour });
   await client.patch(
@@ -127,12 +131,13 @@ async function prepareCluster(lab: Lab, client: KubernetesClient, tell: Say): Pr
   await lab.kubernetes.createNodes(nodes);
   tell('Starting the control worker and a node worker for each node');
   const processes = await startDrydock(lab, { nodes: nodes.map(({ name }) => name), awayMs: 3000 });
+  const realNodes = await startDemoMachines(lab, preparation.realNodes, tell);
   tell('Deploying workloads with PodDisruptionBudgets');
   await createWorkloads(client, [
     { name: 'cart', replicas: 6, minAvailable: 5 },
     { name: 'web', replicas: 9, minAvailable: 7 },
   ]);
-  return processes;
+  return { processes, realNodes };
 }
 
 async function applyConfigs(client: KubernetesClient, tell: Say): Promise<void> {
@@ -147,15 +152,17 @@ async function applyConfigs(client: KubernetesClient, tell: Say): Promise<void> 
 
 interface Rolling {
   readonly client: KubernetesClient;
-  readonly lab: Lab;
   readonly processes: DrydockProcesses;
   readonly tell: Say;
+  /** What the pools were on before anything was applied. */
+  readonly before: ReadonlyMap<string, string | null>;
+  /** Those that get something new. Default: both. */
+  readonly pools?: readonly string[] | undefined;
 }
 
 /** Waits until both pools are Updated on something newer than what they were on, and says what changes meanwhile. */
-async function rollOut({ client, processes, tell }: Rolling, what: string): Promise<void> {
+async function rollOut({ client, processes, tell, before, pools: changing }: Rolling, what: string): Promise<void> {
   tell(`Rolling out ${what}`);
-  const before = new Map((await readPools(client)).map(({ name, current }) => [name, current]));
   let shown = '';
   const ended = await waitUntil(
     async () => {
@@ -165,7 +172,9 @@ async function rollOut({ client, processes, tell }: Rolling, what: string): Prom
       shown = text;
       const degraded = pools.find((pool) => pool.degraded);
       if (degraded !== undefined) return { degraded };
-      return pools.every((pool) => isFullyUpdated(pool) && pool.current !== before.get(pool.name)) && {};
+      const isChanged = ({ name, current }: PoolReport) =>
+        current !== before.get(name) || changing?.includes(name) === false;
+      return pools.every((pool) => isFullyUpdated(pool) && isChanged(pool)) && {};
     },
     {
       what: 'both pools to be Updated',
@@ -183,65 +192,6 @@ async function rollOut({ client, processes, tell }: Rolling, what: string): Prom
 async function readPools(client: KubernetesClient): Promise<PoolReport[]> {
   const pools = await client.list<KubernetesObject & MachineConfigPool>(flavour.machineConfigPool);
   return pools.map(reportPool);
-}
-
-async function countBoots(observer: NodeObserver, processes: DrydockProcesses): Promise<Map<string, number>> {
-  const counts = new Map<string, number>();
-  for (const name of observer.nodes.keys()) counts.set(name, (await bootsOf(processes.rootOf(name))).length);
-  return counts;
-}
-
-interface Ending {
-  readonly started: number;
-  readonly lab: Lab;
-  readonly client: KubernetesClient;
-  readonly observer: NodeObserver;
-  readonly processes: DrydockProcesses;
-  readonly bootsBefore: ReadonlyMap<string, number>;
-  readonly tell: Say;
-}
-
-async function summarise(ending: Ending): Promise<DemoSummary> {
-  const { started, lab, client, observer, processes, bootsBefore, tell } = ending;
-  const bootsAfter = await countBoots(observer, processes);
-  const pools = (await readPools(client)).map((pool) => ({
-    name: pool.name,
-    maxUnavailable: pool.maxUnavailable,
-    machineCount: pool.machineCount,
-    updatedMachineCount: pool.updatedMachineCount,
-    degradedMachineCount: pool.degradedMachineCount,
-    updated: pool.updated,
-    maxOverlap: observer.maxOverlap(pool.name),
-  }));
-  const nodes = [];
-  for (const node of observer.nodes.values()) {
-    const { name, pool, zone, createdAt, startedAt, finishedAt, state } = node;
-    const differences = await diskDifferences(processes.rootOf(name), pool);
-    differences.forEach((line) => tell(`${name}: ${line}`));
-    nodes.push({
-      name,
-      pool,
-      zone,
-      createdAt,
-      startedAt,
-      finishedAt,
-      bootsBefore: bootsBefore.get(name) ?? 0,
-      bootsAfter: bootsAfter.get(name) ?? 0,
-      state,
-      diskVerified: differences.length === 0,
-    });
-  }
-  const ok =
-    pools.every(({ updated, degradedMachineCount }) => updated && degradedMachineCount === 0) &&
-    nodes.every(({ state, diskVerified, finishedAt }) => state === 'Done' && diskVerified && finishedAt !== null);
-  const seconds = Math.round((Date.now() - started) / 1000);
-  const verified = nodes.filter(({ diskVerified }) => diskVerified).length;
-  tell(`${verified} of ${nodes.length} disks are as the configs say${ok ? '' : '; something is not as it shall be'}`);
-  for (const pool of pools) {
-    tell(`${pool.name}: at most ${pool.maxOverlap} of ${pool.machineCount} nodes out of service at once`);
-  }
-  const { kubeconfigPath } = lab.kubernetes;
-  return { ok, seconds, temporalUi: lab.temporal.uiUrl ?? null, kubeconfig: kubeconfigPath, pools, nodes };
 }
 
 async function keep(lab: Lab, say: Say): Promise<void> {

@@ -2,6 +2,8 @@ import { KINDS, type KubernetesClient, type KubernetesObject } from '../../activ
 import { waitUntil } from '../processes/wait-until.js';
 
 export const NAMESPACE = 'shop';
+/** Seconds on an idle machine; a busy one takes long to schedule. */
+const WORKLOAD_TIMEOUT_MS = 180_000;
 
 export interface Workload {
   readonly name: string;
@@ -39,7 +41,7 @@ export async function createWorkloads(client: KubernetesClient, workloads: reado
         const deployment = await client.get<Deployment>(KINDS.deployment, { name, namespace: NAMESPACE });
         return deployment.status?.availableReplicas === replicas;
       },
-      { what: `the ${replicas} pods of ${name} to run`, timeoutMs: 60_000 },
+      { what: `the ${replicas} pods of ${name} to run`, timeoutMs: WORKLOAD_TIMEOUT_MS },
     );
   }
 }
