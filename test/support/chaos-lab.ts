@@ -17,6 +17,7 @@ import { waitUntil } from '../../dev/processes/wait-until.js';
 import { apiFlavour } from '../../machine-config/api/flavour.js';
 import type { MachineConfigPool } from '../../machine-config/api/machine-config-pool.js';
 import { CONTROL_TASK_QUEUE, updateNodeId } from '../../workflows/contract/ids.js';
+import { renderedConfigs } from './ignition-validate.js';
 
 export const POOL = 'worker';
 export const MAX_UNAVAILABLE = 2;
@@ -92,8 +93,12 @@ export class ChaosLab {
 
   async stop(): Promise<void> {
     this.observer.stop();
-    await this.#client.close();
-    await this.lab.stop();
+    try {
+      await renderedConfigs.addStored(this.#client, flavour);
+    } finally {
+      await this.#client.close();
+      await this.lab.stop();
+    }
   }
 
   /**

@@ -22,6 +22,7 @@ import {
 import type { MachineConfigPoolSpec } from '../../machine-config/api/machine-config-pool.js';
 import type { MachineConfigSpec } from '../../machine-config/api/machine-config.js';
 import type { ControlActivities } from '../../workflows/contract/activities.js';
+import { renderedConfigs } from './ignition-validate.js';
 
 const run = promisify(execFile);
 
@@ -64,9 +65,13 @@ export class RealCluster {
   }
 
   async stop(): Promise<void> {
-    for (const watch of this.#watches) watch.abort();
-    await Promise.all(this.#clients.map((client) => client.close()));
-    await this.#lab.stop();
+    try {
+      await renderedConfigs.addStored(this.admin, this.flavour);
+    } finally {
+      for (const watch of this.#watches) watch.abort();
+      await Promise.all(this.#clients.map((client) => client.close()));
+      await this.#lab.stop();
+    }
   }
 
   /** For the watches of one user of them; aborted when the cluster ends. */
@@ -90,9 +95,10 @@ export class RealCluster {
     const client = this.#open(this.kubernetes.kubeconfigPath);
     const nodes = new WatchCache<NodeResource>(client, KINDS.node, { signal });
     const pools = new WatchCache<PoolResource>(client, flavour.machineConfigPool, { signal });
-    await Promise.all([nodes.synced(), pools.synced()]);
+    const configs = new WatchCache<MachineConfigResource>(client, flavour.machineConfig, { signal });
+    await Promise.all([nodes.synced(), pools.synced(), configs.synced()]);
     const updates = { isRunning: () => Promise.resolve(false) };
-    const dependencies = { client, flavour, cluster, nodes, pools, updates, now: Date.now };
+    const dependencies = { client, flavour, cluster, nodes, pools, configs, updates, now: Date.now };
     return {
       dependencies,
       activities: createControlActivities(dependencies),

@@ -2,14 +2,24 @@ import { describe, expect, it } from 'vitest';
 import type { DisruptionAction } from '../../../machine-config/api/node-disruption-policy.js';
 import { EMPTY_CONTENT, type ConfigContent } from '../../../machine-config/change/content.js';
 import { diffConfigs } from '../../../machine-config/change/diff-configs.js';
-import { disruption, disruptionCauses, summariseCost } from '../../../machine-config/change/disruption.js';
-import { DEFAULT_POLICIES, mergePolicies } from '../../../machine-config/change/policies.js';
+import {
+  disruption,
+  disruptionCauses,
+  disruptionOfCauses,
+  resolveSpecial,
+  restrictCauses,
+  summariseCost,
+  type ChangedParts,
+} from '../../../machine-config/change/disruption.js';
+import type { OsField } from '../../../machine-config/change/os-fields.js';
+import { DEFAULT_POLICIES, mergePolicies, REGISTRIES_CONF } from '../../../machine-config/change/policies.js';
 import { file, makeContent, withFiles } from './make-content.js';
 
 const restart = (serviceName: string): DisruptionAction => ({ type: 'Restart', restart: { serviceName } });
 const reload = (serviceName: string): DisruptionAction => ({ type: 'Reload', reload: { serviceName } });
 const DAEMON_RELOAD: DisruptionAction = { type: 'DaemonReload' };
 const DRAIN: DisruptionAction = { type: 'Drain' };
+const SEARCH = 'unqualified-search-registries = ["a.example"]\n';
 const NONE: DisruptionAction = { type: 'None' };
 const REBOOT: DisruptionAction = { type: 'Reboot' };
 
@@ -116,6 +126,56 @@ describe('disruptionCauses', () => {
       ['unit a.service', 'Reboot'],
       ['SSH keys and password', 'None'],
     ]);
+  });
+});
+
+describe('what a host still has to do', () => {
+  const next = makeContent(
+    {
+      storage: { files: [file('/etc/a'), file('/etc/crio/policies/x'), file(REGISTRIES_CONF, SEARCH)] },
+      systemd: { units: [{ name: 'a.service' }] },
+      passwd: { users: [{ name: 'core', sshAuthorizedKeys: ['k'] }] },
+    },
+    { kernelArguments: ['a'], osImageURL: 'q' },
+  );
+  const policies = mergePolicies({ files: [{ path: '/etc', actions: [restart('s.service')] }] });
+  const causes = disruptionCauses(diffConfigs(EMPTY_CONTENT, next), policies);
+  const nothing = { files: new Set<string>(), units: new Set<string>(), passwd: false, os: new Set<OsField>() };
+
+  it.each<[string, Partial<ChangedParts>, string[], DisruptionAction[]]>([
+    ['nothing', {}, [], [NONE]],
+    ['a file', { files: new Set(['/etc/a']) }, ['file /etc/a'], [restart('s.service')]],
+    ['a unit', { units: new Set(['a.service']) }, ['unit a.service'], [REBOOT]],
+    ['the keys', { passwd: true }, ['SSH keys and password'], [NONE]],
+    ['an argument', { os: new Set(['kernelArguments'] as const) }, ['kernel arguments'], [REBOOT]],
+    ['a file that is the same', { files: new Set(['/etc/other']) }, [], [NONE]],
+  ])('costs as much as that alone: %s', (_, changed, what, actions) => {
+    const left = restrictCauses(causes, { ...nothing, ...changed });
+    expect(left.map((cause) => cause.what)).toEqual(what);
+    expect(disruptionOfCauses(left, EMPTY_CONTENT, next)).toEqual(actions);
+  });
+
+  it('says whose policy it is and what that is written for', () => {
+    const said = causes.map(({ kind, name, origin, policy }) => [kind, name, origin, policy]);
+    expect(said).toEqual([
+      ['os', 'osImageURL', 'default', undefined],
+      ['os', 'kernelArguments', 'default', undefined],
+      ['file', '/etc/a', 'user', '/etc'],
+      ['file', REGISTRIES_CONF, 'default', REGISTRIES_CONF],
+      ['file', '/etc/crio/policies/x', 'default', '/etc/crio/policies'],
+      ['unit', 'a.service', 'default', undefined],
+      ['passwd', 'passwd', 'default', undefined],
+    ]);
+  });
+
+  it('has Special written out, so that a service can be left out of it, and once is as good as twice', () => {
+    const registries = restrictCauses(causes, { ...nothing, files: new Set([REGISTRIES_CONF]) });
+    const once = resolveSpecial(registries, EMPTY_CONTENT, next);
+    expect(once.map(({ actions }) => actions)).toEqual([[reload('crio.service')]]);
+    expect(resolveSpecial(once, EMPTY_CONTENT, next)).toEqual(once);
+    expect(once.map(({ origin }) => origin)).toEqual(['default']);
+    const without = once.map((cause) => ({ ...cause, actions: [] }));
+    expect(disruptionOfCauses(without, EMPTY_CONTENT, next)).toEqual([NONE]);
   });
 });
 

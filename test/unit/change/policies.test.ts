@@ -1,11 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import { EMPTY_CONTENT } from '../../../machine-config/change/content.js';
+import { disruption } from '../../../machine-config/change/disruption.js';
 import {
   checkPolicyPaths,
   DEFAULT_POLICIES,
+  defaultPolicies,
   mergePolicies,
+  policiesInForce,
   policyForFile,
 } from '../../../machine-config/change/policies.js';
 import type { DisruptionAction } from '../../../machine-config/api/node-disruption-policy.js';
+import { file, makeContent, withFiles, type Sections } from './make-content.js';
 
 const none: DisruptionAction[] = [{ type: 'None' }];
 const reboot: DisruptionAction[] = [{ type: 'Reboot' }];
@@ -28,10 +33,11 @@ describe('mergePolicies', () => {
       ],
       units: [{ name: 'iri-registry.service', actions: none }],
     });
-    expect(merged.files[2]).toEqual({ path: '/etc/containers/policy.json', actions: reboot });
-    expect(merged.files.at(-1)).toEqual({ path: '/etc/mine', actions: none });
+    expect(merged.files[2]).toEqual({ path: '/etc/containers/policy.json', actions: reboot, origin: 'user' });
+    expect(merged.files.at(-1)).toEqual({ path: '/etc/mine', actions: none, origin: 'user' });
     expect(merged.files).toHaveLength(14);
-    expect(merged.units).toEqual([{ name: 'iri-registry.service', actions: none }]);
+    expect(merged.units).toEqual([{ name: 'iri-registry.service', actions: none, origin: 'user' }]);
+    expect(merged.files[1]?.origin).toBe('default');
   });
 
   it('knows a built-in directory again when it is written with a slash at its end', () => {
@@ -41,8 +47,34 @@ describe('mergePolicies', () => {
   });
 
   it('replaces the policy of SSH keys only by one that has an action', () => {
-    expect(mergePolicies({ sshkey: { actions: drain } }).sshkey).toEqual({ actions: drain });
-    expect(mergePolicies({ sshkey: { actions: [] } }).sshkey).toEqual({ actions: none });
+    expect(mergePolicies({ sshkey: { actions: drain } }).sshkey).toEqual({ actions: drain, origin: 'user' });
+    expect(mergePolicies({ sshkey: { actions: [] } }).sshkey).toEqual({ actions: none, origin: 'default' });
+  });
+});
+
+describe('the built-in policies of the alauda group', () => {
+  const alauda = { name: 'alauda' } as const;
+  const next = (sections: Sections) => disruption(EMPTY_CONTENT, makeContent(sections), policiesInForce({}, alauda));
+
+  it('let files and SSH keys cost nothing and units a reboot', () => {
+    expect(next({ storage: { files: [file('/etc/crio/policies/x'), file('/etc/a')] } })).toEqual(none);
+    expect(next({ passwd: { users: [{ name: 'boot', sshAuthorizedKeys: ['k'] }] } })).toEqual(none);
+    expect(next({ systemd: { units: [{ name: 'a.service', enabled: true }] } })).toEqual(reboot);
+  });
+
+  it('give way to the actions that the spec has for whatever is not named', () => {
+    const policies = policiesInForce({ defaultNodeDisruptionPolicySpecAction: { files: drain, units: [] } }, alauda);
+    expect(policies.otherwise).toEqual({
+      files: { actions: drain, origin: 'user' },
+      units: { actions: reboot, origin: 'default' },
+    });
+    expect(disruption(EMPTY_CONTENT, withFiles(file('/etc/a')), policies)).toEqual(drain);
+  });
+
+  it('are not those of the other group', () => {
+    expect(policiesInForce(undefined, { name: 'openshift' })).toEqual(DEFAULT_POLICIES);
+    expect(policiesInForce(undefined, alauda)).toEqual(defaultPolicies(alauda));
+    expect(defaultPolicies(alauda)).not.toEqual(DEFAULT_POLICIES);
   });
 });
 
