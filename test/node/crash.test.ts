@@ -50,31 +50,34 @@ describeRealNodes('a change of a real machine that is cut short', () => {
 
   test('is whole when its process is killed at any step', async () => {
     expect(steps).toBeGreaterThan(15);
+    await machine.succeed(['systemctl', 'start', 'leaving.service']);
     const ends: string[] = [];
     for (let step = 0; step < steps; step += 1) {
       const { code } = await machine.drive({ do: 'apply', target: NEW_CONFIG, dieAt: step });
       expect(code).toBe(137);
       ends.push(await expectWhole());
+      await expectServicesAsBefore(`after a death at step ${step} of ${steps}`);
     }
     expect(new Set(ends)).toEqual(new Set(['old']));
   }, 400_000);
 
   test('is put back when any step fails, and says which', async () => {
+    await machine.succeed(['systemctl', 'start', 'leaving.service']);
+    await expectServicesAsBefore('before the first failure');
     for (let step = 0; step < steps; step += 1) {
       const { answers } = await machine.drive({ do: 'apply', target: NEW_CONFIG, failAt: step });
       expect(answers.at(-1)).toMatchObject({ error: expect.stringContaining('failed on purpose') as string });
       expect(treeDifferences(old, await look())).toEqual([]);
+      await expectServicesAsBefore(`after ${JSON.stringify(answers.at(-1))}`);
     }
-    await expectServicesAsBefore();
   }, 400_000);
 
   /** What the update acts upon runs with the old files again. */
-  async function expectServicesAsBefore(): Promise<void> {
-    const show = async (unit: string, property: string) =>
-      (await machine.succeed(['systemctl', 'show', '--value', '-p', property, unit])).trim();
-    expect(await show('clock.service', 'ActiveState')).toBe('active');
-    expect(await show('clock.service', 'Environment')).toBe('MODE=old');
-    expect(await show('leaving.service', 'ActiveState')).toBe('active');
+  async function expectServicesAsBefore(when: string): Promise<void> {
+    const properties = ['ActiveState', 'Environment'].map((name) => `--property=${name}`);
+    const shown = await machine.succeed(['systemctl', 'show', ...properties, 'clock.service', 'leaving.service']);
+    const lines = shown.split('\n').filter((line) => line !== '');
+    expect(lines, when).toEqual(['Environment=MODE=old', 'ActiveState=active', 'Environment=', 'ActiveState=active']);
   }
 
   test('is whole when its process is killed at random instants', async () => {

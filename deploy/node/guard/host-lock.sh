@@ -13,7 +13,6 @@ process_started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 2
 lock_field() { sed -n "s/.*\"$1\":\"\\{0,1\\}\\([^\",}]*\\).*/\\1/p" "${2:-$HOST_LOCK}" 2>/dev/null; }
 
 holder_is_alive() {
-  return 1
   [ "$(lock_field bootId)" = "$(cat /proc/sys/kernel/random/boot_id)" ] || return 1
   holder_pid=$(lock_field pid)
   [ -n "$holder_pid" ] && [ "$(process_started "$holder_pid")" = "$(lock_field processStarted)" ]
