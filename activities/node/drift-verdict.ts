@@ -32,9 +32,7 @@ export function driftVerdict(input: DriftFacts): DriftVerdict {
   const { facts, finding, flavour } = input;
   const { state, reason } = flavour.annotations;
   if (finding.outcome === 'inWork') return { annotations: {}, news: 'none' };
-  // An update that was refused because of drift leaves no failure of its own behind.
-  const isRefused = facts.failure?.code === 'Drifted';
-  const isFailed = (facts.failure !== undefined && !isRefused) || facts.state === 'Unreconcilable';
+  const isFailed = hasFailed(facts);
   if (finding.outcome === 'drifted' && !isFailed) {
     const words = driftReason(finding);
     const isSaid = facts.state === 'Degraded' && facts.reason === words;
@@ -46,11 +44,16 @@ export function driftVerdict(input: DriftFacts): DriftVerdict {
     const well = {
       [state]: isGranted(facts) ? 'Working' : 'Done',
       [reason]: '',
-      ...(isRefused ? { [DRYDOCK_ANNOTATIONS.failure]: null } : {}),
+      ...(facts.failure === undefined ? {} : { [DRYDOCK_ANNOTATIONS.failure]: null }),
     };
     return { annotations: { ...well, ...force(input, false) }, news: 'recovered' };
   }
   return untouched(input);
+}
+
+/** For a reason of its own: an update that was refused because of drift leaves none behind. */
+function hasFailed({ failure, state }: NodeFacts): boolean {
+  return (failure !== undefined && failure.code !== 'Drifted') || state === 'Unreconcilable';
 }
 
 /** A node that is well, or whose reason is another one. */

@@ -8,7 +8,6 @@ export type EventReason =
   | 'ConfigDriftResolved'
   | 'UpdateApplied'
   | 'UpdateFailed'
-  | 'ServiceNotRestored'
   | 'RolledBack'
   /** After an undone update a service could not be given its old files. */
   | 'ServiceNotRestored'

@@ -8,7 +8,7 @@ import { degradingOnFailure, LONGEST_REASON } from './degraded.js';
 import type { NodeDependencies } from './dependencies.js';
 import { exclusively } from './exclusively.js';
 import { failure, notYet } from './failures.js';
-import { grantedNode, onFreshNode, ownNode, swapNode } from './own-node.js';
+import { grantedNode, onFreshNode, ownNode, swapNode, type OwnNode } from './own-node.js';
 import { inWords } from './update-plan.js';
 
 /** So shortly before its limit, a host that has not rebooted counts as one that will not: two more looks. */
@@ -72,18 +72,20 @@ export async function confirm(input: TargetStep, deps: NodeDependencies): Promis
       }
       const drift = await verifyHost(config, { host, sshUser: flavour.sshUser, booted: true });
       if (drift.length > 0) throw notAsTarget(input.target, drift);
-      if (own.facts.bootId !== bootId) {
-        throw notYet('NodeNotReady', `the kubelet of ${deps.node} has not reported the boot ${bootId} yet`);
-      }
-      if (!own.facts.ready) {
-        throw notYet(
-          'NodeNotReady',
-          `${deps.node} is not Ready yet: ${own.facts.notReadyBecause ?? 'no reason given'}`,
-        );
-      }
+      checkReady(own, bootId, deps);
       return { bootId, rebooted };
     }),
   );
+}
+
+/** Throws NodeNotReady until the kubelet has reported this boot, and that it is well. */
+function checkReady({ facts }: OwnNode, bootId: string, { node }: NodeDependencies): void {
+  if (facts.bootId !== bootId) {
+    throw notYet('NodeNotReady', `the kubelet of ${node} has not reported the boot ${bootId} yet`);
+  }
+  if (!facts.ready) {
+    throw notYet('NodeNotReady', `${node} is not Ready yet: ${facts.notReadyBecause ?? 'no reason given'}`);
+  }
 }
 
 /** Benign as long as there is time left for the reboot to come. */

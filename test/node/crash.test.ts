@@ -33,7 +33,7 @@ describeRealNodes('a change of a real machine that is cut short', () => {
     expect(treeDifferences(old, next).length).toBeGreaterThan(10);
     await machine.apply(OLD_CONFIG);
     expect(treeDifferences(old, await look())).toEqual([]);
-  }, 240_000);
+  }, 600_000);
 
   /** The whole old or the whole new state, after the next start has looked at it; back to the old one for the next cut. */
   async function expectWhole(): Promise<'old' | 'new'> {
@@ -59,7 +59,7 @@ describeRealNodes('a change of a real machine that is cut short', () => {
       await expectServicesAsBefore(`after a death at step ${step} of ${steps}`);
     }
     expect(new Set(ends)).toEqual(new Set(['old']));
-  }, 400_000);
+  }, 1_200_000);
 
   test('is put back when any step fails, and says which', async () => {
     await machine.succeed(['systemctl', 'start', 'leaving.service']);
@@ -70,7 +70,7 @@ describeRealNodes('a change of a real machine that is cut short', () => {
       expect(treeDifferences(old, await look())).toEqual([]);
       await expectServicesAsBefore(`after ${JSON.stringify(answers.at(-1))}`);
     }
-  }, 400_000);
+  }, 1_200_000);
 
   /** What the update acts upon runs with the old files again. */
   async function expectServicesAsBefore(when: string): Promise<void> {
@@ -91,7 +91,7 @@ describeRealNodes('a change of a real machine that is cut short', () => {
       ends[await expectWhole()] += 1;
     }
     expect(ends.old).toBeGreaterThan(0);
-  }, 400_000);
+  }, 1_200_000);
 
   test('is whole when the machine loses its power in the middle', async () => {
     for (let loss = 0; loss < POWER_LOSSES; loss += 1) {
@@ -103,7 +103,7 @@ describeRealNodes('a change of a real machine that is cut short', () => {
       await machine.machine.waitUntilUp();
       expect(await expectWhole()).toBe('old');
     }
-  }, 240_000);
+  }, 600_000);
 });
 
 describeRealNodes('a machine whose disk is full', () => {
@@ -130,5 +130,5 @@ describeRealNodes('a machine whose disk is full', () => {
     await machine.unfill();
     await machine.drive({ do: 'recover' });
     expect(treeDifferences(before, await treeOf(machine, { except: NOT_COMPARED }))).toEqual([]);
-  }, 240_000);
+  }, 600_000);
 });

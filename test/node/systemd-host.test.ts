@@ -161,7 +161,10 @@ describeRealNodes('a systemd host', () => {
 
     it('twice and three times, reboots once; asked for the old boot again, it does nothing', async () => {
       const bootId = await host.bootId();
-      await Promise.all([1, 2, 3].map(() => host.reboot({ bootId, reason: 'a test → of “reboots”' })));
+      const asked = [1, 2, 3].map(() => host.reboot({ bootId, reason: 'a test → of “reboots”' }));
+      // The first has taken the machine down already, perhaps: then nothing runs in it any more to answer the others.
+      const [first, ...others] = await Promise.allSettled(asked);
+      expect(first?.status === 'fulfilled' || others.some(({ status }) => status === 'fulfilled')).toBe(true);
       await waitUntil(async () => (await machine.boots()) > 1, { what: 'the second boot', timeoutMs: 60_000 });
       await machine.waitUntilUp();
       host = await liveHost();

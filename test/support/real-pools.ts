@@ -5,11 +5,12 @@ import { startDrydock, type DrydockProcesses } from '../../dev/drydock-processes
 import type { Lab } from '../../dev/lab.js';
 import { startRealNodes, WORKER_UNIT, type RealNode, type RealNodeSpec } from '../../dev/real-nodes/real-node.js';
 import { waitUntil } from '../../dev/processes/wait-until.js';
-import { apiFlavour, apiVersionOf } from '../../machine-config/api/flavour.js';
+import { apiFlavour } from '../../machine-config/api/flavour.js';
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
 import type { MachineConfigPool } from '../../machine-config/api/machine-config-pool.js';
 import type { NodeDisruptionPolicy } from '../../machine-config/api/node-disruption-policy.js';
 import { nodeFacts, type NodeFacts, type NodeObject } from '../../machine-config/pool/facts.js';
+import { renderedConfigs } from './ignition-validate.js';
 
 const flavour = apiFlavour('openshift');
 const ROLE = 'node-role.kubernetes.io';
@@ -44,6 +45,7 @@ export class RealPools {
   }
 
   async stop(): Promise<void> {
+    await renderedConfigs.addStored(this.client, flavour);
     await this.client.close();
   }
 
@@ -68,12 +70,13 @@ export class RealPools {
 
   /** The disruption policies of the whole cluster. */
   async setPolicy(nodeDisruptionPolicy: NodeDisruptionPolicy): Promise<void> {
-    await this.client.create(flavour.machineConfiguration, {
-      apiVersion: apiVersionOf(flavour.machineConfiguration),
-      kind: flavour.machineConfiguration.kind,
-      metadata: { name: 'cluster' },
-      spec: { nodeDisruptionPolicy },
-    } as KubernetesObject);
+    // The control worker has made the object, which carries the policies in force.
+    const singleton = { name: 'cluster' };
+    await waitUntil(() => this.client.get(flavour.machineConfiguration, singleton).catch(() => false), {
+      what: 'the MachineConfiguration to be there',
+      timeoutMs: WAIT_MS,
+    });
+    await this.client.patch(flavour.machineConfiguration, singleton, { spec: { nodeDisruptionPolicy } });
   }
 
   async facts(name: string): Promise<NodeFacts> {
