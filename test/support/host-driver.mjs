@@ -56,7 +56,13 @@ async function apply() {
   const current = await store.currentConfig();
   const plan = await planUpdate({ host, store, current, target: request.target, sshUser: 'core' });
   steps = 0;
-  const journal = await applyPlan({ host, store, plan, from: current?.metadata.name ?? 'nothing', now: new Date().toISOString() });
+  const journal = await applyPlan({
+    host,
+    store,
+    plan,
+    from: current?.metadata.name ?? 'nothing',
+    now: new Date().toISOString(),
+  });
   say({ applied: journal.target, steps, cost: plan.cost, warnings: plan.warnings });
 }
 
@@ -67,7 +73,10 @@ async function forget() {
 
 async function check() {
   const config = await store.currentConfig();
-  say({ drift: config === undefined ? [] : await verifyHost(config, { host, sshUser: 'core', booted: request.booted ?? false }) });
+  say({
+    drift:
+      config === undefined ? [] : await verifyHost(config, { host, sshUser: 'core', booted: request.booted ?? false }),
+  });
 }
 
 const work = { apply, forget, check, recover: async () => say({ recovered: await recover(host, store) }) };
