@@ -1,10 +1,12 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
+  CancellationScope,
   ChildWorkflowCancellationType,
   condition,
   getExternalWorkflowHandle,
   log,
   ParentClosePolicy,
+  patched,
   setHandler,
   startChild,
 } from '@temporalio/workflow';
@@ -21,6 +23,13 @@ type Outcome = UpdateNodeResult['outcome'];
 
 /** A update started by somebody else: only its workflow id is known. */
 const ADOPTED = '';
+
+/**
+ * Tied to the rollout's scope, an abandoned child counts as ended for the SDK the moment that scope is cancelled. A
+ * cancellation in the middle of a turn then found nothing left to cancel. To be removed when no rollout runs that began
+ * before version 0.2.
+ */
+const OUTLIVES_CANCELLATION = 'updates-outlive-cancellation';
 
 /**
  * The updates that are running for a rollout. It learns of an end in three ways: the result, in the run that started the
@@ -83,8 +92,8 @@ export class Fleet {
   async start({ node, nodeUid, target, current }: NodeStart): Promise<void> {
     if (this.#inFlight.has(node)) return;
     const { cluster, pool, tuning } = this.#input;
-    try {
-      const update = await startChild(updateNode, {
+    const begin = () =>
+      startChild(updateNode, {
         workflowId: updateNodeId(node),
         args: [{ cluster, pool, node, nodeUid, target, current, tuning: tuning.node }],
         // Handed over, not ended, when this run continues as new; cancelled through its id, by whichever run is current.
@@ -97,6 +106,8 @@ export class Fleet {
           { key: SEARCH_ATTRIBUTES.rendered, value: target },
         ],
       });
+    try {
+      const update = await (patched(OUTLIVES_CANCELLATION) ? CancellationScope.nonCancellable(begin) : begin());
       const runId = update.firstExecutionRunId;
       this.#inFlight.set(node, { runId, nodeUid });
       this.#awaited.add(node);

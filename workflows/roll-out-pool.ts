@@ -1,5 +1,6 @@
 import {
   CancellationScope,
+  CancelledFailure,
   condition,
   continueAsNew,
   isCancellation,
@@ -60,6 +61,9 @@ async function takeTurn({ cluster, pool }: RollOutPoolInput, fleet: Fleet): Prom
     ]),
     control.syncPool.executeWithOptions({ summary: `status of ${pool}` }, [{ cluster, pool }]),
   ]);
+  // Activities that do not heartbeat end as if nothing had happened; nothing may start after a cancellation.
+  if (CancellationScope.current().consideredCancelled)
+    throw new CancelledFailure(`the rollout of ${pool} is cancelled`);
   await fleet.drop(turn.cancel);
   await fleet.reconsider(turn.reconsider);
   for (const start of turn.start) await fleet.start(start);

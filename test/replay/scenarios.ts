@@ -38,6 +38,20 @@ async function rolledOut(lab: WorkflowLab, pool: string, nodes: readonly Simulat
   await ended(lab, rollOutPoolId(pool));
 }
 
+async function cancelledInDrain(lab: WorkflowLab, pool: string): Promise<readonly Recorded[]> {
+  const [node] = await firstOf(lab, pool);
+  node.blockers = CART;
+  await lab.revise(pool, 'second');
+  await until('it drains', () => node.steps.includes('drain'));
+  const update = await lab.update(node.name).describe();
+  const rollout = await lab.rollout(pool).describe();
+  await lab.rollout(pool).cancel();
+  await ended(lab, update.workflowId, update.runId);
+  await ended(lab, rollout.workflowId, rollout.runId);
+  node.blockers = [];
+  return [update, rollout];
+}
+
 export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'plain',
@@ -67,19 +81,12 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'cancelled-in-drain',
-    async play(lab, pool) {
-      const [node] = await firstOf(lab, pool);
-      node.blockers = CART;
-      await lab.revise(pool, 'second');
-      await until('it drains', () => node.steps.includes('drain'));
-      const update = await lab.update(node.name).describe();
-      const rollout = await lab.rollout(pool).describe();
-      await lab.rollout(pool).cancel();
-      await ended(lab, update.workflowId, update.runId);
-      await ended(lab, rollout.workflowId, rollout.runId);
-      node.blockers = [];
-      return [update, rollout];
-    },
+    play: cancelledInDrain,
+  },
+  {
+    // As before, by a rollout that waits for the updates that it cancels.
+    name: 'cancelled-and-awaited',
+    play: cancelledInDrain,
   },
   {
     name: 'retargeted-before-apply',
