@@ -1,4 +1,6 @@
+import { buildNodePackage } from './package/build.js';
 import { whyNoRealNodes } from './real-nodes/availability.js';
+import { ensureBaseRoot } from './real-nodes/base-root.js';
 import { readLabSettings } from './settings.js';
 import { ensureKubernetesTools } from './tools/kubernetes-tools.js';
 import { ensureTemporalCli } from './tools/temporal-tools.js';
@@ -14,7 +16,12 @@ async function prepare(): Promise<void> {
   await ensureKubernetesTools(settings, log);
   if (!process.argv.includes('--real-nodes')) return;
   const why = await whyNoRealNodes(log);
-  if (why !== undefined) log(`no real nodes: ${why}`);
+  if (why !== undefined) {
+    log(`no real nodes: ${why}`);
+    return;
+  }
+  await ensureBaseRoot(settings, log);
+  await buildNodePackage({ log });
 }
 
 try {

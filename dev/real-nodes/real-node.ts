@@ -13,7 +13,7 @@ import { makeMachine, type Machine } from './machine.js';
 import { COMMAND_LINE_IN_MACHINE, NODE_IN_MACHINE, writeMachineFiles } from './machine-files.js';
 import { installNodeWorker, unpackNodePackage } from './worker-package.js';
 
-export type { Machine, CommandOptions, CommandResult } from './machine.js';
+export type { Machine, CommandOptions } from './machine.js';
 
 /** The unit of the node worker. */
 export const WORKER_UNIT = 'drydock-node.service';
