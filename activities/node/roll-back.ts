@@ -32,8 +32,7 @@ export async function finishRollBack(deps: NodeDependencies): Promise<void> {
     const journal = await store.journal();
     // A later attempt at the same target has a journal of its own.
     if (journal?.target === rollback.target && journal.at <= rollback.at) await undo(host, store, journal);
-    if ((await host.bootId()) === rollback.bootId) {
-      await host.reboot({ bootId: rollback.bootId, reason: `Drydock: ${rollback.target} is taken back` });
-    }
+    // Of the boot in which it was decided; in a later one it does nothing.
+    await host.reboot({ bootId: rollback.bootId, reason: `Drydock: ${rollback.target} is taken back` });
   });
 }
