@@ -8,7 +8,7 @@ import {
 import { freezePolicies } from '../../machine-config/change/frozen-policies.js';
 import { checkPolicies, policiesInForce, type EffectivePolicies } from '../../machine-config/change/policies.js';
 import type { KubernetesObject } from '../kubernetes/client.js';
-import { failedWith } from '../kubernetes/failures.js';
+import { failedWith, ifThere } from '../kubernetes/failures.js';
 import type { ControlDependencies, MachineConfigResource } from './control-dependencies.js';
 
 export type MachineConfigurationResource = KubernetesObject & MachineConfiguration;
@@ -26,7 +26,7 @@ export interface DisruptionPolicies {
 /** Reads the policies past every cache, and says in the status of MachineConfiguration `cluster` what is in force. */
 export async function readDisruptionPolicies(dependencies: ControlDependencies): Promise<DisruptionPolicies> {
   const { client, flavour } = dependencies;
-  const configuration = await find<MachineConfigurationResource>(() =>
+  const configuration = await ifThere<MachineConfigurationResource>(() =>
     client.get(flavour.machineConfiguration, { name: MACHINE_CONFIGURATION_NAME }),
   );
   const [first, ...others] = checkPolicies(configuration?.spec);
@@ -44,7 +44,7 @@ export async function freezeOn(
   frozen: string,
 ): Promise<void> {
   if (name === undefined || name === '') return;
-  const config = await find<MachineConfigResource>(() => client.get(flavour.machineConfig, { name }));
+  const config = await ifThere<MachineConfigResource>(() => client.get(flavour.machineConfig, { name }));
   if (config === undefined) return;
   const { annotations: present, resourceVersion } = config.metadata;
   if (present?.[DRYDOCK_ANNOTATIONS.disruptionPolicies] === frozen) return;
@@ -103,13 +103,4 @@ function conditionsOf(
     lastTransitionTime: before?.status === status ? before.lastTransitionTime : now,
   } as const;
   return [...conditions.filter(({ type }) => type !== POLICY_CONDITION), condition];
-}
-
-async function find<T>(get: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await get();
-  } catch (error) {
-    if (failedWith(error, 'NotFound')) return undefined;
-    throw error;
-  }
 }

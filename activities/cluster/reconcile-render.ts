@@ -3,7 +3,7 @@ import type { MachineConfig } from '../../machine-config/api/machine-config.js';
 import type { MachineConfiguration } from '../../machine-config/api/machine-configuration.js';
 import { readSpec } from '../../machine-config/render/spec.js';
 import { renderPool as render } from '../../machine-config/render/render-pool.js';
-import { failedWith } from '../kubernetes/failures.js';
+import { ifThere } from '../kubernetes/failures.js';
 import type { ControlDependencies, MachineConfigResource, PoolResource } from './control-dependencies.js';
 
 /** Each is one more render; a pool with more sources than that is told the field only. */
@@ -29,7 +29,7 @@ export async function whyIrreconcilable(
   const { client, flavour } = dependencies;
   const name = pool.spec.configuration?.name;
   if (name === undefined || name === '' || name === rendered.config.metadata.name) return undefined;
-  const present = await find<MachineConfigResource>(() => client.get(flavour.machineConfig, { name }));
+  const present = await ifThere<MachineConfigResource>(() => client.get(flavour.machineConfig, { name }));
   if (present === undefined) return undefined;
   const overrides = configuration?.spec.irreconcilableValidationOverrides?.storage;
   const old = readSpec(present.spec);
@@ -45,13 +45,4 @@ export async function whyIrreconcilable(
   });
   const who = culprit === undefined ? '' : `MachineConfig ${culprit.metadata.name}: `;
   return `${who}${result.field}: ${result.message} (compared with ${name})`;
-}
-
-async function find<T>(get: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await get();
-  } catch (error) {
-    if (failedWith(error, 'NotFound')) return undefined;
-    throw error;
-  }
 }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
-import { isErrno, readIfThere, writeDurably } from './durable.js';
+import { namesIn, readIfThere, writeDurably } from './durable.js';
 import type { Journal, Rollback } from './journal.js';
 import type { Originals } from './originals.js';
 import type { PathState } from './path-state.js';
@@ -97,13 +97,4 @@ export function openStateStore(root: string): StateStore {
       }
     },
   };
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return [];
-    throw error;
-  }
 }

@@ -1,7 +1,7 @@
-import { lstat, readdir, readlink } from 'node:fs/promises';
+import { lstat, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { IgnitionConfig } from '../../machine-config/ignition/config.js';
-import { isErrno } from './durable.js';
+import { isErrno, namesIn } from './durable.js';
 import type { Entry, EntryContext } from './entry.js';
 import { ABSENT, MASK_TARGET, type PathState } from './path-state.js';
 
@@ -140,15 +140,6 @@ export async function enablementLinks(root: string, unit: string): Promise<Enabl
     }
   }
   return links.sort((one, other) => (one.path < other.path ? -1 : 1));
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return [];
-    throw error;
-  }
 }
 
 async function linkTarget(path: string): Promise<string | undefined> {

@@ -98,3 +98,13 @@ export function failureDetail(error: unknown): KubernetesFailureDetail | undefin
 export function alreadyExists(error: unknown): boolean {
   return failedWith(error, 'Conflict') && failureDetail(error)?.reason === 'AlreadyExists';
 }
+
+/** What a call answers, or undefined where the object is not there. */
+export async function ifThere<T>(get: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await get();
+  } catch (error) {
+    if (failedWith(error, 'NotFound')) return undefined;
+    throw error;
+  }
+}

@@ -1,8 +1,7 @@
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
 import { desiredEntries } from '../host/desired.js';
-import { isErrno } from '../host/durable.js';
+import { namesIn } from '../host/durable.js';
 import { NotPossibleHere } from '../host/entry.js';
 import { FORCE_FILE } from '../host/force.js';
 import { ignitionOf } from '../host/rendered.js';
@@ -81,13 +80,4 @@ async function linkFolders(root: string): Promise<string[]> {
     }
   }
   return folders;
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return [];
-    throw error;
-  }
 }

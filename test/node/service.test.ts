@@ -32,7 +32,7 @@ describeRealNodes('the service of the node worker', () => {
     await untilPolling();
   });
 
-  it('ends in order when it is stopped: not killed, and with no step half done', async () => {
+  it('ends in order when it is stopped at rest: not killed, and nothing left open', async () => {
     await node.succeed(['systemctl', 'stop', WORKER_UNIT]);
     // Killed after TimeoutStopSec it would be `timeout`, ended by the signal `signal`.
     expect(await property('Result')).toBe('success');
