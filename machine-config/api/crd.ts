@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ApiFlavour, ResourceKind } from './flavour.js';
+import { machineConfigNodeSchema, type NodeConditionType } from './machine-config-node.js';
 import { machineConfigPoolSchema } from './machine-config-pool.js';
 import { machineConfigSchema } from './machine-config.js';
 import { machineConfigurationSchema } from './machine-configuration.js';
@@ -12,6 +13,8 @@ export interface PrinterColumn {
   readonly type: 'string' | 'integer' | 'date';
   readonly jsonPath: string;
   readonly description?: string;
+  /** 1: only `kubectl get -o wide` shows it. */
+  readonly priority?: 1;
 }
 
 export interface CrdVersion {
@@ -154,6 +157,38 @@ const poolColumns: readonly PrinterColumn[] = [
   age,
 ];
 
+function stageColumn(name: string, type: NodeConditionType, description: string): PrinterColumn {
+  return { ...conditionColumn(type, description), name, priority: 1 };
+}
+
+const nodeColumns: readonly PrinterColumn[] = [
+  { name: 'PoolName', type: 'string', jsonPath: '.spec.pool.name', description: 'The pool of the node' },
+  {
+    name: 'DesiredConfig',
+    type: 'string',
+    jsonPath: '.spec.configVersion.desired',
+    description: 'The rendered config that the node was granted',
+  },
+  {
+    name: 'CurrentConfig',
+    type: 'string',
+    jsonPath: '.status.configVersion.current',
+    description: 'The rendered config that the node runs',
+  },
+  conditionColumn('Updated', 'Whether the node runs what it was granted'),
+  age,
+  stageColumn('UpdatePrepared', 'UpdatePrepared', 'Whether the update was planned and may begin'),
+  stageColumn('UpdateExecuted', 'UpdateExecuted', 'Whether the change is on the disk'),
+  stageColumn('UpdatePostActionComplete', 'UpdatePostActionComplete', 'Whether services took the change over'),
+  stageColumn('UpdateComplete', 'UpdateComplete', 'Whether the update is complete'),
+  stageColumn('Resumed', 'Resumed', 'Whether the node works again'),
+  stageColumn('UpdatedFilesAndOS', 'AppliedFilesAndOS', 'Whether files and operating system are changed'),
+  stageColumn('CordonedNode', 'Cordoned', 'Whether the node was cordoned'),
+  stageColumn('DrainedNode', 'Drained', 'Whether the node was drained'),
+  stageColumn('RebootedNode', 'RebootedNode', 'Whether the node was rebooted'),
+  stageColumn('UncordonedNode', 'Uncordoned', 'Whether the cordon was lifted'),
+];
+
 function machineConfigColumns(flavour: ApiFlavour): readonly PrinterColumn[] {
   return [
     {
@@ -203,6 +238,15 @@ export function customResourceDefinitions(flavour: ApiFlavour): CustomResourceDe
       columns: [],
       status: true,
       labels: {},
+    }),
+    definition({
+      resource: flavour.machineConfigNode,
+      schema: machineConfigNodeSchema,
+      description: 'MachineConfigNode tells how far one node is with its config.',
+      shortNames: [],
+      columns: nodeColumns,
+      status: true,
+      labels,
     }),
   ];
 }

@@ -28,6 +28,7 @@ export interface ApiFlavour {
   readonly machineConfig: ResourceKind;
   readonly machineConfigPool: ResourceKind;
   readonly machineConfiguration: ResourceKind;
+  readonly machineConfigNode: ResourceKind;
   /** The one user whose SSH keys and password a MachineConfig may set. */
   readonly sshUser: string;
   readonly annotations: NodeAnnotationKeys;
@@ -74,6 +75,43 @@ export const DRYDOCK_ANNOTATIONS = {
   failure: 'drydock.dev/failure',
   /** On a MachineConfigPool: JSON `{node, at, target, force}`, the slot granted last; makes granting a compare-and-swap on the pool. */
   lastGrant: 'drydock.dev/last-grant',
+  /**
+   * On a Node, by people: why Drydock leaves it as it is. Nothing starts on it; an update that is on its way is finished
+   * and leaves it cordoned.
+   */
+  hold: 'drydock.dev/hold',
+  /** On a Node, by the worker: the cordon that is left is one of ours that a hold kept, so `node release` lifts it. */
+  heldCordon: 'drydock.dev/held-cordon',
+  /** On a Node, by people: the rendered config to which it may be updated although somebody else cordoned it. */
+  release: 'drydock.dev/release',
+  /** On a Node, by people: ISO 8601; failures before this time do not count any more. */
+  retry: 'drydock.dev/retry',
+  /** On a Node, by the worker in the patch of the cordon: ISO 8601, when its drain began. */
+  drainSince: 'drydock.dev/drain-since',
+  /** On a Node, by the worker: JSON, what our cordon replaced of annotations of others, to be put back. */
+  replaced: 'drydock.dev/replaced',
+  /** On a Node, by the worker while it drains: JSON `{sentence, pods, budgets}`, what its drain waits for. */
+  drainBlocked: 'drydock.dev/drain-blocked',
+  /** On a Node, by the worker when it is done: JSON `{target, at, seconds}`, its last update; `seconds` by step. */
+  lastUpdate: 'drydock.dev/last-update',
+  /** On a Node, by the worker: JSON list of `namespace/Kind/name`, what owns the pods that were evicted from it. */
+  evictedOwners: 'drydock.dev/evicted-owners',
+  /** On a Node, by `assign` with a grant: the rendered config for which it is cordoned and not drained, being the only node that takes pods. */
+  noDrain: 'drydock.dev/no-drain',
+  /** On a Node, by the control worker: the rendered config for which the gates after the node have been passed. */
+  gatesPassed: 'drydock.dev/gates-passed',
+  /** On a MachineConfigPool, by people: JSON `{config, stages}`, the stages that are approved for a rendered config. */
+  approval: 'drydock.dev/approval',
+  /** On a MachineConfigPool: the user who wrote `approval`; an admission policy demands that it is the one who writes. */
+  approvedBy: 'drydock.dev/approved-by',
+  /** On a MachineConfigPool, by people: ISO 8601; failures before this time do not count for the failure budget any more. */
+  resume: 'drydock.dev/resume',
+  /** On a MachineConfigPool, by people: the rendered config whose rollout does not wait for a window. */
+  runNow: 'drydock.dev/run-now',
+  /** On a MachineConfigPool, by the control worker: the rendered config that failed and from which the pool goes back. */
+  rolledBackFrom: 'drydock.dev/rolled-back-from',
+  /** On MachineConfiguration `cluster`, by people: why nothing starts anywhere, and nothing reboots. */
+  stop: 'drydock.dev/stop',
 } as const;
 
 /** What a node runs that was never given a config: nothing. */
@@ -100,6 +138,7 @@ function makeFlavour(
     machineConfig: resource('machineconfigs', 'MachineConfig'),
     machineConfigPool: resource('machineconfigpools', 'MachineConfigPool'),
     machineConfiguration: { ...resource('machineconfigurations', 'MachineConfiguration'), ...operator },
+    machineConfigNode: resource('machineconfignodes', 'MachineConfigNode'),
     sshUser,
     annotations: {
       currentConfig: `${group}/currentConfig`,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { labelSelectorSchema } from './label-selector.js';
 import { objectMetadataSchema } from './object-metadata.js';
+import { rolloutPolicySchema } from './rollout-policy.js';
 import {
   atomicList,
   intOrString,
@@ -72,6 +73,11 @@ export const machineConfigPoolSpecSchema = z.strictObject({
     .exactOptional(),
   pinnedImageSets: keyedList(z.strictObject({ name: objectName }), ['name'], 100).exactOptional(),
   osImageStream: osImageStream.exactOptional(),
+  rollout: rolloutPolicySchema
+    .meta({
+      description: 'How a rollout of this pool goes: order, stages, windows, gates, limits of a drain and of failures.',
+    })
+    .exactOptional(),
 });
 export type MachineConfigPoolSpec = z.infer<typeof machineConfigPoolSpecSchema>;
 
@@ -132,6 +138,24 @@ const poolSynchronizerStatus = withRules(
   },
 );
 
+const poolRollout = z.object({
+  target: z.string().meta({ description: 'The rendered config that it brings, or brought, to the nodes.' }),
+  from: z
+    .string()
+    .meta({ description: 'The config that the pool was last wholly rolled out to before.' })
+    .exactOptional(),
+  startedAt: timestamp,
+  finishedAt: timestamp.meta({ description: 'When every node ran the target; absent while it runs.' }).exactOptional(),
+  outcome: z
+    .enum(['Running', 'Completed', 'Superseded', 'Halted', 'RolledBack'])
+    .meta({ description: 'Superseded: another target came before it was done.' }),
+  updated: count.meta({ description: 'Nodes that ran the target when it ended, or run it now.' }),
+  failed: count,
+  approvals: atomicList(z.object({ stage: z.string(), by: z.string(), at: timestamp })).exactOptional(),
+});
+/** One rollout of a pool, as its status remembers it. */
+export type PoolRollout = z.infer<typeof poolRollout>;
+
 /** Not strict: a status is read from clusters whose version we do not choose, and nobody writes one by hand. */
 export const machineConfigPoolStatusSchema = z.object({
   observedGeneration: z
@@ -150,6 +174,9 @@ export const machineConfigPoolStatusSchema = z.object({
     .meta({ description: 'Nodes that could not reach or keep their config.' })
     .exactOptional(),
   conditions: atomicList(poolCondition).exactOptional(),
+  rollouts: atomicList(poolRollout)
+    .meta({ description: 'The last ten rollouts, the present one last.' })
+    .exactOptional(),
   certExpirys: atomicList(certificateExpiry).exactOptional(),
   poolSynchronizersStatus: keyedList(poolSynchronizerStatus, ['poolSynchronizerType']).exactOptional(),
   osImageStream: osImageStream.exactOptional(),

@@ -40,6 +40,16 @@ export const machineConfigurationSpecSchema = z.strictObject({
         .exactOptional(),
     })
     .exactOptional(),
+  rollout: z
+    .strictObject({
+      maxPools: z
+        .int32()
+        .min(1)
+        .meta({ description: 'How many pools may have nodes in an update at once; no limit when absent.' })
+        .exactOptional(),
+    })
+    .meta({ description: 'What holds for the rollouts of all pools.' })
+    .exactOptional(),
   managedBootImages: managedBootImagesSchema.exactOptional(),
   bootImageSkewEnforcement: bootImageSkewSchema.exactOptional(),
 });

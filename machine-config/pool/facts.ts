@@ -1,5 +1,7 @@
 import { DRYDOCK_ANNOTATIONS, type ApiFlavour } from '../api/flavour.js';
+import type { RolloutPolicy } from '../api/rollout-policy.js';
 import { isRecord } from '../ignition/findings.js';
+import { jsonObject, rolloutFacts, timeIn, type Annotations } from './annotations.js';
 import { OS_FIELDS, type OsField } from '../change/os-fields.js';
 
 export const NODE_STATES = ['Done', 'Working', 'Degraded', 'Unreconcilable'] as const;
@@ -56,6 +58,56 @@ export interface NodeFacts {
   readonly forceGranted?: string;
   /** Absent: the worker has not told it yet. */
   readonly host?: HostFacts;
+  /** All annotations, for orders that follow one. */
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** Epoch milliseconds since which the condition Ready has its present status. */
+  readonly readinessSince?: number;
+  /** Why people hold it back. */
+  readonly hold?: string;
+  /** Our cordon was left to whoever holds it. */
+  readonly heldCordon?: boolean;
+  /** The rendered config to which it may be updated although others cordoned it. */
+  readonly release?: string;
+  /** Epoch milliseconds: failures before this do not count. */
+  readonly retryAt?: number;
+  /** Epoch milliseconds at which its drain began. */
+  readonly drainSince?: number;
+  readonly drainBlocked?: DrainBlocked;
+  readonly lastUpdate?: LastUpdate;
+  /** `namespace/Kind/name` of what owns the pods that the last drain evicted. */
+  readonly evictedOwners?: readonly string[];
+  /** The rendered config for which the gates after the node have been passed. */
+  readonly gatesPassed?: string;
+  /** The rendered config for which it is cordoned and not drained. */
+  readonly noDrain?: string;
+  /** It carries our taint for nodes that wait for their update. */
+  readonly waitsTainted?: boolean;
+}
+
+/** What a drain waits for, as the node worker wrote it at the end of a slice. */
+export interface DrainBlocked {
+  /** At most 500 characters. */
+  readonly sentence: string;
+  /** `namespace/name`; the first ten. */
+  readonly pods: readonly string[];
+  /** `namespace/name` of PodDisruptionBudgets; the first ten. */
+  readonly budgets: readonly string[];
+}
+
+/** The last update that a node finished. */
+export interface LastUpdate {
+  readonly target: string;
+  /** Epoch milliseconds at which it was done. */
+  readonly at: number;
+  /** How long each step took. */
+  readonly seconds: Readonly<Record<string, number>>;
+}
+
+/** Which stages people have approved. */
+export interface Approval {
+  readonly config: string;
+  readonly stages: readonly string[];
+  readonly by?: string;
 }
 
 /** All that pool decisions need to know of a MachineConfigPool. */
@@ -68,6 +120,35 @@ export interface PoolFacts {
   readonly maxUnavailable?: number | string;
   /** Name of the rendered config that the members shall run; absent until the first render. */
   readonly target?: string;
+  /** spec.rollout. */
+  readonly rollout?: RolloutPolicy;
+  readonly approval?: Approval;
+  /** Epoch milliseconds: failures before this do not count for the budget. */
+  readonly resumedAt?: number;
+  /** The rendered config whose rollout does not wait for a window. */
+  readonly runNow?: string;
+  /** Epoch milliseconds at which the rollout to the present target began, from the pool's status. */
+  readonly rolloutStartedAt?: number;
+}
+
+/** What holds for all pools, and how the other pools stand. */
+export interface ClusterFacts {
+  /** Why everything is stopped. */
+  readonly stop?: string;
+  /** How many pools may have nodes in an update at once. */
+  readonly maxPools?: number;
+  /** All pools but this one. */
+  readonly others: readonly OtherPool[];
+  /** How many Nodes of the whole cluster can take pods, this pool's included. */
+  readonly schedulable?: number;
+}
+
+export interface OtherPool {
+  readonly name: string;
+  /** Every managed member runs its target. */
+  readonly updated: boolean;
+  /** A member holds a slot. */
+  readonly rolling: boolean;
 }
 
 /** The part of a Kubernetes Node that facts are read from (a V1Node fits). */
@@ -80,9 +161,9 @@ export interface NodeObject {
     labels?: Record<string, string>;
     annotations?: Record<string, string>;
   };
-  spec?: { unschedulable?: boolean };
+  spec?: { unschedulable?: boolean; taints?: { key: string; effect: string; value?: string }[] };
   status?: {
-    conditions?: { type: string; status: string }[];
+    conditions?: { type: string; status: string; lastTransitionTime?: string }[];
     nodeInfo?: { bootID?: string };
   };
 }
@@ -92,23 +173,14 @@ function isoTime(value: Date | string | undefined): string {
   return typeof value === 'string' ? value : value.toISOString();
 }
 
-function parseJson(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text ?? '');
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 function parseFailure(text: string | undefined): NodeFailure | undefined {
-  const { target, attempts, at, code } = parseJson(text) ?? {};
+  const { target, attempts, at, code } = jsonObject(text) ?? {};
   if (typeof target !== 'string' || typeof attempts !== 'number' || typeof at !== 'string') return undefined;
   return { target, attempts, at, ...(typeof code === 'string' ? { code } : {}) };
 }
 
 function parseHost(text: string | undefined): HostFacts | undefined {
-  const { os, arch, backend, cannot } = parseJson(text) ?? {};
+  const { os, arch, backend, cannot } = jsonObject(text) ?? {};
   if (typeof os !== 'string' || typeof arch !== 'string' || typeof backend !== 'string') return undefined;
   const reasons = isRecord(cannot) ? cannot : {};
   const known = OS_FIELDS.flatMap((field) => {
@@ -130,7 +202,7 @@ function notReadyBecause(conditions: { type: string; status: string }[] | undefi
 }
 
 /** The annotations, without those that are empty: an empty one says no more than an absent one. */
-function annotationsOf(node: NodeObject): Partial<Record<string, string>> {
+function annotationsOf(node: NodeObject): Annotations {
   return Object.fromEntries(Object.entries(node.metadata?.annotations ?? {}).filter(([, value]) => value !== ''));
 }
 
@@ -154,12 +226,25 @@ function annotationFacts(node: NodeObject, flavour: ApiFlavour) {
     ...(isNodeState(state) ? { state } : {}),
     ...(failure === undefined ? {} : { failure }),
     ...(host === undefined ? {} : { host }),
+    ...rolloutFacts(annotations),
   };
 }
 
 function readinessFacts(node: NodeObject) {
-  const problem = notReadyBecause(node.status?.conditions);
-  return problem === undefined ? { ready: true } : { ready: false, notReadyBecause: problem };
+  const conditions = node.status?.conditions;
+  const problem = notReadyBecause(conditions);
+  const since = timeIn(conditions?.find(({ type }) => type === 'Ready')?.lastTransitionTime);
+  return {
+    ...(problem === undefined ? { ready: true } : { ready: false, notReadyBecause: problem }),
+    ...(since === undefined ? {} : { readinessSince: since }),
+  };
+}
+
+/** The taint of nodes that wait for their update, under the name that the field gave it. */
+export const WAITING_TAINT = { key: 'UpdateInProgress', effect: 'PreferNoSchedule' } as const;
+
+function isWaitingTaint({ key, effect }: { key: string; effect: string }): boolean {
+  return key === WAITING_TAINT.key && effect === WAITING_TAINT.effect;
 }
 
 /** Reads a Node; what is missing or malformed is absent, never an error. */
@@ -173,6 +258,8 @@ export function nodeFacts(node: NodeObject, flavour: ApiFlavour): NodeFacts {
     deleting: metadata.deletionTimestamp !== undefined,
     unschedulable: node.spec?.unschedulable === true,
     bootId: node.status?.nodeInfo?.bootID ?? '',
+    annotations: metadata.annotations ?? {},
+    ...(node.spec?.taints?.some(isWaitingTaint) ? { waitsTainted: true } : {}),
     ...readinessFacts(node),
     ...annotationFacts(node, flavour),
   };

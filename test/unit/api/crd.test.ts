@@ -73,6 +73,7 @@ describe.each(FLAVOUR_NAMES)('the CRDs of flavour %s', (name) => {
       `machineconfigs.${flavour.group}`,
       `machineconfigpools.${flavour.group}`,
       `machineconfigurations.${operatorGroup}`,
+      `machineconfignodes.${flavour.group}`,
     ]);
   });
 });
@@ -83,7 +84,7 @@ describe('customResourceDefinitions', () => {
       customResourceDefinitions(apiFlavour(flavour))
         .filter((crd) => 'openshift.io/operator-managed' in crd.metadata.labels)
         .map((crd) => crd.spec.names.kind);
-    expect(labelled('openshift')).toEqual(['MachineConfig', 'MachineConfigPool']);
+    expect(labelled('openshift')).toEqual(['MachineConfig', 'MachineConfigPool', 'MachineConfigNode']);
     expect(labelled('alauda')).toEqual([]);
   });
 
@@ -96,6 +97,13 @@ describe('customResourceDefinitions', () => {
       'Config Updated Updating Degraded MachineCount ReadyMachineCount UpdatedMachineCount DegradedMachineCount Age',
     ],
     ['MachineConfiguration', undefined, true, ''],
+    [
+      'MachineConfigNode',
+      undefined,
+      true,
+      'PoolName DesiredConfig CurrentConfig Updated Age UpdatePrepared UpdateExecuted UpdatePostActionComplete ' +
+        'UpdateComplete Resumed UpdatedFilesAndOS CordonedNode DrainedNode RebootedNode UncordonedNode',
+    ],
   ])('gives %s its short names, status and columns', (kind, shortNames, status, columns) => {
     const { names, versions } = crdOf(kind).spec;
     expect(names.shortNames).toEqual(shortNames);
