@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { apiFlavour, DRYDOCK_ANNOTATIONS } from '../../../machine-config/api/flavour.js';
-import { nodeFacts, type NodeObject } from '../../../machine-config/pool/facts.js';
+import { nodeFacts, WAITING_TAINT, type NodeObject } from '../../../machine-config/pool/facts.js';
 
 const flavour = apiFlavour('openshift');
 const ready = [{ type: 'Ready', status: 'True' }];
@@ -53,6 +53,7 @@ describe('nodeFacts', () => {
       force: 'boot',
       forceGranted: 'boot',
       host: { os: 'Debian 12', arch: 'amd64', backend: 'grub', cannot: { fips: 'it is off' } },
+      annotations: node.metadata?.annotations,
     });
   });
 
@@ -69,6 +70,7 @@ describe('nodeFacts', () => {
       { metadata: { annotations: { [DRYDOCK_ANNOTATIONS.failure]: '{' } } },
     ]) {
       expect(nodeFacts(node, flavour)).toEqual({
+        annotations: node.metadata?.annotations ?? {},
         name: '',
         uid: '',
         createdAt: '',
@@ -80,6 +82,20 @@ describe('nodeFacts', () => {
         bootId: '',
       });
     }
+  });
+
+  it('reads since when it is ready, and whether it waits for its update', () => {
+    const lastTransitionTime = '2026-01-01T00:00:00Z';
+    const facts = nodeFacts(
+      {
+        spec: { taints: [{ key: 'other', effect: 'NoSchedule' }, WAITING_TAINT] },
+        status: { conditions: [{ type: 'Ready', status: 'False', lastTransitionTime }] },
+      },
+      flavour,
+    );
+    expect(facts).toMatchObject({ readinessSince: Date.parse(lastTransitionTime), waitsTainted: true });
+    const other = { spec: { taints: [{ key: WAITING_TAINT.key, effect: 'NoSchedule' }] } };
+    expect(nodeFacts(other, flavour).waitsTainted).toBeUndefined();
   });
 
   it.each([
