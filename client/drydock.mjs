@@ -13,4 +13,5 @@ try {
 }
 
 const { main } = await import('./main.ts');
-process.exitCode = await main(process.argv.slice(2));
+const loadLab = async () => (await import('./lab-command.ts')).addLabCommand;
+process.exitCode = await main(process.argv.slice(2), { loadLab });

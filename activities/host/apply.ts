@@ -4,6 +4,7 @@ import { touchesNetworkOrKubelet } from '../../machine-config/change/touches-net
 import { enableUnits } from './enabling.js';
 import { putPart } from './file-part.js';
 import type { Host } from './host.js';
+import { ApplyInterruptedError, interruptibleJobs, Interruption, refuseIfInterrupted } from './interruption.js';
 import type { BegunService, Journal, KeptState } from './journal.js';
 import type { Originals } from './originals.js';
 import { removeIfEmpty } from './offline-systemctl.js';
@@ -30,13 +31,17 @@ export interface ApplyInput {
   readonly onStep?: (step: string) => void;
   /** ISO 8601. */
   readonly now: string;
+  /** Tells when it was done; absent: that is not recorded. */
+  readonly clock?: () => Date;
+  /** The process is to end: no further step is begun, no job of systemd waited for, and everything is put back. */
+  readonly signal?: AbortSignal;
 }
 
 /**
  * Brings the host to the plan's target, all or nothing. How to get back is on the disk before anything is touched, so a
  * crash at any point is undone by `recover`; a failure is undone here, with the services that were acted upon. The host
- * is at the target, durably, when the journal says `applied`. Throws ApplyFailedError, or UndoFailedError with the
- * journal left open.
+ * is at the target, durably, when the journal says `applied`. Throws ApplyFailedError, ApplyInterruptedError after the
+ * signal, or UndoFailedError with the journal left open.
  */
 export async function applyPlan(input: ApplyInput): Promise<Journal> {
   const { host, store } = input;
@@ -56,9 +61,18 @@ export async function applyPlan(input: ApplyInput): Promise<Journal> {
   try {
     await step(doing);
     await store.writeJournal(journal);
-    await carryOut(input.plan, changes, { host, step, begin });
+    await carryOut(input.plan, changes, {
+      host: { ...host, systemctl: interruptibleJobs(host.systemctl, input.signal) },
+      begin,
+      step(words) {
+        refuseIfInterrupted(input.signal);
+        return step(words);
+      },
+    });
+    // All is done: to close is less than to put everything back.
     await step('closing the change');
-    const applied: Journal = { ...journal, phase: 'applied' };
+    const appliedAt = input.clock?.().toISOString();
+    const applied: Journal = { ...journal, phase: 'applied', ...(appliedAt === undefined ? {} : { appliedAt }) };
     await store.writeJournal(applied);
     return applied;
   } catch (cause) {
@@ -71,7 +85,8 @@ async function takenBack({ host, store }: ApplyInput, journal: Journal, why: str
   try {
     const problems = await undo(host, store, journal);
     const but = problems.length === 0 ? '' : `, but ${problems.map(inOneLine).join('; ')}`;
-    return new ApplyFailedError(`${why}; everything was put back as it was${but}`, { cause });
+    const Kind = cause instanceof Interruption ? ApplyInterruptedError : ApplyFailedError;
+    return new Kind(`${why}; everything was put back as it was${but}`, { cause });
   } catch (undoing) {
     return new UndoFailedError(`${why}; and putting it back failed: ${inOneLine(undoing)}`, { cause });
   }

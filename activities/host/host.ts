@@ -88,6 +88,8 @@ export interface Host {
   readonly sshAccount?: string;
   /** Changes with every boot, and with nothing else. */
   bootId(): Promise<string>;
+  /** Epoch milliseconds at which this boot began, by the host's clock; absent: not known. */
+  bootedAt?(): Promise<number>;
   /**
    * Asks for a reboot, which comes some time after the promise. Asked again in the same boot it is one reboot; `bootId` is
    * the boot to be ended, and nothing happens where that has ended already. Throws RebootInhibited.

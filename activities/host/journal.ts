@@ -53,6 +53,8 @@ export interface Journal {
   readonly touchesNetwork?: boolean;
   /** ISO 8601. */
   readonly at: string;
+  /** When the disk was at the target, ISO 8601; absent in journals of earlier versions. */
+  readonly appliedAt?: string;
   readonly filesWritten: number;
   readonly unitsChanged: number;
   readonly undo: UndoRecord;

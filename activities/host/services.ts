@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DisruptionAction } from '../../machine-config/api/node-disruption-policy.js';
-import type { Host } from './host.js';
+import type { Host, Systemctl } from './host.js';
 import type { BegunService } from './journal.js';
 import { findUnitFile } from './units.js';
 
@@ -25,6 +25,9 @@ export async function stopUnits(units: readonly string[], { host, step, begin }:
 /**
  * Reloads and restarts services, in order; what does not run is not reloaded. Throws what systemd says of the first one
  * that fails, and for one that ran and, once all is done, does not run any more.
+ *
+ * How often a service was started so far counts for nothing here and when it is undone: systemd refuses to start what was
+ * started too often within a while, and it is the new files, or the old ones, that may mend it.
  */
 export async function actOnServices(actions: readonly DisruptionAction[], steps: ServiceSteps): Promise<void> {
   const { systemctl } = steps.host;
@@ -37,7 +40,7 @@ export async function actOnServices(actions: readonly DisruptionAction[], steps:
     const wasActive = await systemctl.isActive(unit);
     if (action === 'reload' && !wasActive) continue;
     await steps.begin({ unit, action, wasActive });
-    await (action === 'reload' ? systemctl.reloadUnit(unit) : systemctl.restart(unit));
+    await (action === 'reload' ? systemctl.reloadUnit(unit) : restartAfresh(systemctl, unit));
     if (wasActive && !(await isOneshot(steps.host.root, unit))) mustRun.push(unit);
   }
   for (const unit of mustRun) {
@@ -48,18 +51,28 @@ export async function actOnServices(actions: readonly DisruptionAction[], steps:
 
 /**
  * Gives services, last one first, what they had before: those that were stopped run again, those that were acted upon
- * are told of the old files. Returns what could not be done, in sentences: the files are back all the same.
+ * are told of the old files. One that ran before and does not at the end, although nothing failed, is started once more.
+ * Returns what could not be done, in sentences: the files are back all the same.
  */
 export async function undoServices(host: Host, begun: readonly BegunService[]): Promise<string[]> {
   const problems: string[] = [];
-  for (const service of begun.toReversed()) {
+  const mustRun: string[] = [];
+  const attempt = async (unit: string, work: () => Promise<void>) => {
     try {
-      await undoService(host, service);
+      await work();
+      return true;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      problems.push(`${service.unit} could not get its old files into effect: ${why}`);
+      problems.push(`${unit} could not get its old files into effect: ${why}`);
+      return false;
     }
+  };
+  for (const service of begun.toReversed()) {
+    const { unit, wasActive } = service;
+    const isDone = await attempt(unit, () => undoService(host, service));
+    if (isDone && wasActive) mustRun.push(unit);
   }
+  for (const unit of mustRun) await attempt(unit, () => ensureRuns(host, unit));
   return problems;
 }
 
@@ -67,20 +80,38 @@ async function undoService(host: Host, { unit, action, wasActive }: BegunService
   const { systemctl } = host;
   if (action === 'stop') {
     await host.beforeStep(`undo: starting ${unit}`);
-    return systemctl.start(unit);
+    return startAfresh(systemctl, unit);
   }
   if (action === 'reload') {
     await host.beforeStep(`undo: reloading ${unit}`);
     // Where it failed so that it ended, it has to come back.
-    return (await systemctl.isActive(unit)) ? systemctl.reloadUnit(unit) : systemctl.start(unit);
+    return (await systemctl.isActive(unit)) ? systemctl.reloadUnit(unit) : startAfresh(systemctl, unit);
   }
   if (wasActive || (await isOneshot(host.root, unit))) {
     await host.beforeStep(`undo: restarting ${unit}`);
-    await systemctl.resetFailed?.(unit);
-    return systemctl.restart(unit);
+    return restartAfresh(systemctl, unit);
   }
   await host.beforeStep(`undo: stopping ${unit}`);
   return systemctl.stop(unit);
+}
+
+/** A job can succeed and the service be gone: a simple one has started once there is a process, whatever becomes of it. */
+async function ensureRuns(host: Host, unit: string): Promise<void> {
+  const { systemctl } = host;
+  if ((await systemctl.isActive(unit)) || (await isOneshot(host.root, unit))) return;
+  await host.beforeStep(`undo: starting ${unit} once more`);
+  await startAfresh(systemctl, unit);
+  if (!(await systemctl.isActive(unit))) throw new Error('it ended right after it was started with them, twice');
+}
+
+async function startAfresh(systemctl: Systemctl, unit: string): Promise<void> {
+  await systemctl.resetFailed?.(unit);
+  await systemctl.start(unit);
+}
+
+async function restartAfresh(systemctl: Systemctl, unit: string): Promise<void> {
+  await systemctl.resetFailed?.(unit);
+  await systemctl.restart(unit);
 }
 
 /** It does its work and ends: that it does not run says nothing, and its work is to be done again with the old files. */

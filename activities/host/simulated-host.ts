@@ -79,6 +79,7 @@ export function createSimulatedHost(options: SimulatedHostOptions): Host {
     verifyUnits: () => Promise.resolve({ errors: [], warnings: [] }),
     label: () => Promise.resolve(),
     bootId: () => bootIdOf(root),
+    bootedAt: async () => Date.parse((await bootsOf(root)).at(-1)?.at ?? ''),
     async reboot({ bootId, reason }) {
       if ((await bootIdOf(root)) !== bootId) return;
       const path = join(root, REBOOT_REQUEST_FILE);

@@ -63,8 +63,10 @@ export function createSystemctl({ root, run }: { readonly root: string; readonly
       // A template is no unit that could run.
       if (/@\.[a-z]+$/.test(unit)) return false;
       const result = await call(['show', '--property=ActiveState', '--', unit], MANAGER_TIMEOUT_MS);
-      if (result.code !== 0) throw failed(['show', unit], result);
-      return ACTIVE_STATES.has(propertiesIn(result.stdout).get('ActiveState') ?? '');
+      const state = propertiesIn(result.stdout).get('ActiveState');
+      // No answer is not the answer that it does not run: what ran has to run again after an undo.
+      if (result.code !== 0 || state === undefined) throw failed(['show', unit], result);
+      return ACTIVE_STATES.has(state);
     },
     start: (unit) => job('start', unit),
     async stop(unit) {

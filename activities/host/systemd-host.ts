@@ -38,6 +38,7 @@ export async function createSystemdHost(options: SystemdHostOptions): Promise<Ho
     facts: await readHostFacts(root),
     ...(sshAccount === undefined ? {} : { sshAccount }),
     bootId,
+    bootedAt: () => bootTime(root),
     reboot: (request) => requestReboot(request, { root, run, bootId }),
     ownerOnDisk: ({ uid, gid }) => ({ uid, gid }),
     sshKeyPlace,
@@ -46,4 +47,10 @@ export async function createSystemdHost(options: SystemdHostOptions): Promise<Ho
     label: createLabeller({ root, run }),
     beforeStep: beforeStep ?? (() => Promise.resolve()),
   };
+}
+
+/** `btime` of /proc/stat, in seconds: the kernel counts it back from the present time of the clock. */
+async function bootTime(root: string): Promise<number> {
+  const seconds = /^btime (\d+)$/m.exec(await readFile(join(root, 'proc/stat'), 'utf8'))?.[1];
+  return seconds === undefined ? Number.NEGATIVE_INFINITY : Number(seconds) * 1000;
 }

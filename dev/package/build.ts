@@ -11,7 +11,7 @@ import { productionClosure, type LockedPackages } from './dependencies.js';
 import { copyPackages } from './node-modules.js';
 import { ensureNodeRuntime, NODE_RUNTIME, type PackageArchitecture } from './node-runtime.js';
 
-/** What is packed: the worker of one node, or the control worker. */
+/** What is packed: the worker of one node, or the control worker and the command. */
 export type PackageKind = 'node' | 'control';
 
 export interface PackageOptions {
@@ -31,10 +31,11 @@ export interface BuiltPackage {
 }
 
 const PROJECT = fileURLToPath(new URL('../../', import.meta.url));
-const FOLDERS = ['machine-config', 'workflows', 'activities', 'workers', 'ignition-server'];
+const FOLDERS = ['machine-config', 'workflows', 'activities', 'workers', 'ignition-server', 'client'];
 const ENTRIES = {
   node: ['workers/node.ts'],
-  control: ['workers/control.ts'],
+  // With the command for administrators.
+  control: ['workers/control.ts', 'client/installed.ts'],
 } as const satisfies Record<PackageKind, readonly string[]>;
 
 /** Old builds of a package stay this long, since another run may be copying one. */
@@ -45,7 +46,7 @@ export function buildNodePackage(options: PackageOptions): Promise<BuiltPackage>
   return buildPackage('node', options);
 }
 
-/** The package of the control worker; as `buildNodePackage`. */
+/** The package of the control worker and the command; as `buildNodePackage`. */
 export function buildControlPackage(options: PackageOptions): Promise<BuiltPackage> {
   return buildPackage('control', options);
 }
@@ -135,8 +136,13 @@ async function fingerprint(inputs: PackageInputs): Promise<string> {
   add(...(await runtimeRecipe(inputs)));
   for (const [path, code] of inputs.program.files) add(path, code);
   add(inputs.workflowBundle ?? '');
-  add(...(await contentsBelow(`deploy/${inputs.kind}`)));
+  for (const folder of deployed(inputs.kind)) add(...(await contentsBelow(folder)));
   return hash.digest('hex');
+}
+
+/** What lies in the package as it lies there: scripts and units. */
+function deployed(kind: PackageKind): readonly string[] {
+  return ['deploy/shared', `deploy/${kind}`];
 }
 
 /** Of the part that changes only with the dependencies. */
@@ -198,7 +204,7 @@ async function fillPackage(
 ): Promise<void> {
   const folder = join(directory, name);
   await writeProgram(inputs, join(folder, 'lib'));
-  await cp(join(PROJECT, 'deploy', inputs.kind), folder, { recursive: true });
+  for (const from of deployed(inputs.kind)) await cp(join(PROJECT, from), folder, { recursive: true });
   await mkdir(join(folder, 'licences'));
   await copyFile(join(PROJECT, 'LICENSE'), join(folder, 'licences/drydock'));
   await writeFile(join(folder, 'VERSION'), `${inputs.version}\n`);

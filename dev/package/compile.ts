@@ -33,7 +33,7 @@ export async function compileProgram(
     const code = translate(source, await readFile(join(root, source), 'utf8'), options);
     files.set(target, code);
     for (const specifier of importsOf(code)) {
-      if (specifier.startsWith('node:')) continue;
+      if (specifier.startsWith('node:') || isOwnPackageJson(source, specifier)) continue;
       if (specifier.startsWith('.')) waiting.push(sourceOf(source, specifier));
       else packages.add(packageOf(specifier));
     }
@@ -73,6 +73,11 @@ function translate(source: string, text: string, compilerOptions: ts.CompilerOpt
 
 function importsOf(code: string): string[] {
   return ts.preProcessFile(code, true, true).importedFiles.map(({ fileName }) => fileName);
+}
+
+/** Every package has one of its own. */
+function isOwnPackageJson(importer: string, specifier: string): boolean {
+  return specifier.startsWith('.') && sourceOf(importer, specifier) === 'package.json';
 }
 
 /** `workers/node.ts` imports `./config.js`: `workers/config.ts`. */

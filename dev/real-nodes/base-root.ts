@@ -11,6 +11,8 @@ const PACKAGES = [
   ...['openssh-server', 'openssh-client'],
   // For update-grub and /etc/default/grub.d; there is no boot loader.
   ...['grub-common', 'grub2-common'],
+  // For matchpathcon; there is no policy, and no kernel that would enforce one.
+  'selinux-utils',
 ];
 /** Raised when what is made of the packages below changes. */
 const VERSION = '1';

@@ -24,12 +24,10 @@ const POLICIES = mergePolicies({
       name: 'clock.service',
       actions: [{ type: 'DaemonReload' }, { type: 'Restart', restart: { serviceName: 'clock.service' } }],
     },
-    ...['leaving.service', 'coming.service', 'vendor.service', 'masked.service', 'templated@one.service'].map(
-      (name) => ({
-        name,
-        actions: [none],
-      }),
-    ),
+    ...['leaving', 'coming', 'vendor', 'masked', 'templated@', 'templated@one'].map((name) => ({
+      name: `${name}.service`,
+      actions: [none],
+    })),
   ],
 });
 

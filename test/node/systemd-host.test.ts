@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { RebootInhibited, type Host } from '../../activities/host/host.js';
 import { passiveBackend } from '../../activities/host/os/none.js';
 import type { RunProgram } from '../../activities/host/run-program.js';
+import { undoServices } from '../../activities/host/services.js';
 import { createSystemdHost } from '../../activities/host/systemd-host.js';
 import { waitUntil } from '../../dev/processes/wait-until.js';
 import { startMachines, type Machine } from '../../dev/real-nodes/real-node.js';
@@ -122,6 +123,40 @@ describeRealNodes('a systemd host', () => {
     await host.systemctl.resetFailed?.('often.service');
     await host.systemctl.start('often.service');
     await host.systemctl.resetFailed?.('nowhere.service');
+  });
+
+  it('has a service that an undone update stopped run again, however often it was started within a while', async () => {
+    await unit('limited.service', `[Unit]\nStartLimitBurst=2\nStartLimitIntervalSec=1h\n${SLEEPER}`);
+    await host.systemctl.start('limited.service');
+    for (let round = 0; round < 3; round++) {
+      await host.systemctl.stop('limited.service');
+      expect(await undoServices(host, [{ unit: 'limited.service', action: 'stop', wasActive: true }])).toEqual([]);
+      expect(await host.systemctl.isActive('limited.service')).toBe(true);
+    }
+  });
+
+  it('has a service that ended right after it was restarted run again', async () => {
+    // Its first process after `ending` is made ends by itself, without an error.
+    const script = 'if test -e /run/ending; then rm /run/ending; exit 0; fi; exec sleep infinity';
+    await unit(
+      'ending.service',
+      `[Service]\nExecStart=/bin/sh -c "${script}"\n[Install]\nWantedBy=multi-user.target\n`,
+    );
+    await host.systemctl.start('ending.service');
+    await machine.succeed(['touch', '/run/ending']);
+    const begun = { unit: 'ending.service', action: 'restart', wasActive: true } as const;
+    const after = {
+      ...host,
+      systemctl: {
+        ...host.systemctl,
+        async restart(name: string) {
+          await host.systemctl.restart(name);
+          await waitUntil(async () => !(await host.systemctl.isActive(name)), { what: 'its end', timeoutMs: 20_000 });
+        },
+      },
+    };
+    expect(await undoServices(after, [begun])).toEqual([]);
+    expect(await host.systemctl.isActive('ending.service')).toBe(true);
   });
 
   it('knows what it is', async () => {

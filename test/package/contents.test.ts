@@ -30,12 +30,16 @@ describe.each(['node', 'control'] as const)('the package of the %s worker', (kin
   it('holds the product and nothing of its making', async () => {
     const own = {
       node: ['guard', 'install.sh', 'node.env.example', 'uninstall.sh', 'unit'],
-      control: ['control.env.example', 'drydock-control', 'unit'],
+      control: ['control.env.example', 'install.sh', 'sysusers', 'uninstall.sh', 'unit', 'versions.sh'],
     };
-    const shared = ['SHA256SUMS', 'VERSION', 'bin', 'lib', 'licences', 'node_modules'];
+    const shared = ['SHA256SUMS', 'VERSION', 'bin', 'lib', 'licences', 'node_modules', 'unpack.sh'];
     expect((await readdir(folder)).sort()).toEqual([...shared, ...own[kind]].sort());
     const code = (await readdir(join(folder, 'lib'))).sort();
-    expect(code).toEqual(['activities', 'machine-config', 'package.json', 'workers', 'workflows']);
+    const client = kind === 'control' ? ['client'] : [];
+    expect(code).toEqual(['activities', ...client, 'machine-config', 'package.json', 'workers', 'workflows']);
+    expect((await readdir(join(folder, 'bin'))).sort()).toEqual(
+      kind === 'control' ? ['drydock', 'drydock-control', 'node'] : ['node'],
+    );
     expect(files.filter((file) => /\.(?:[cm]?ts|map)$|\.test\.|simulated-fleet/.test(file))).toEqual([]);
   });
 
@@ -100,8 +104,9 @@ describe.each(['node', 'control'] as const)('the package of the %s worker', (kin
     expect(loaded.stdout).toBe('v20.20.2');
   });
 
-  it.runIf(kind === 'node')('says which version it is', async () => {
-    const said = await run(join(folder, 'bin/node'), [join(folder, 'lib/workers/node.js'), '--version'], NOTHING_SET);
+  it('says which version it is', async () => {
+    const program = join(folder, `lib/workers/${kind}.js`);
+    const said = await run(join(folder, 'bin/node'), [program, '--version'], NOTHING_SET);
     expect(said.stdout).toBe(`${packageJson.version}\n`);
   });
 });

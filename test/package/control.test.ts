@@ -24,7 +24,7 @@ it('renders a pool with the workflows that the package brings', async () => {
     await install({ client, flavour });
     const control = await lab.run({
       id: 'packaged-control',
-      command: join(folder, 'drydock-control'),
+      command: join(folder, 'bin/drydock-control'),
       args: [],
       env: {
         TEMPORAL_ADDRESS: lab.temporal.address,

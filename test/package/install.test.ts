@@ -1,13 +1,14 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { treeOf } from '../support/fake-host.js';
 
-const SCRIPTS = fileURLToPath(new URL('../../deploy/node/', import.meta.url));
+const SCRIPTS = fileURLToPath(new URL('../../deploy/', import.meta.url));
+type Kind = 'node' | 'control';
 const PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
 /** The first bytes of a program for x86_64, as far as its machine field. */
 const ELF_HEAD = Buffer.from('7f454c4602010100000000000000000002003e00', 'hex');
@@ -19,7 +20,7 @@ let shims: string;
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'drydock-install-'));
-  folder = await makePackage('package', '1.2.3');
+  folder = await makePackage('node', '1.2.3');
   root = join(directory, 'root');
   await mkdir(join(root, 'lib'), { recursive: true });
   await glibc('2.36');
@@ -35,12 +36,13 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
 /** The scripts as they are, with little to install. */
-async function makePackage(name: string, version: string): Promise<string> {
-  const made = join(directory, name);
-  await cp(SCRIPTS, made, { recursive: true });
+async function makePackage(kind: Kind, version: string): Promise<string> {
+  const made = join(directory, `${kind}-${version}`);
+  await rm(made, { recursive: true, force: true });
+  for (const from of ['shared', kind]) await cp(join(SCRIPTS, from), made, { recursive: true });
   const files: Readonly<Record<string, string | Buffer>> = {
     'bin/node': ELF_HEAD,
-    'lib/workers/node.js': 'the worker',
+    [`lib/workers/${kind}.js`]: 'the worker',
     VERSION: `${version}\n`,
   };
   for (const [path, contents] of Object.entries(files)) {
@@ -175,9 +177,58 @@ describe('install.sh --root', () => {
     `);
     for (const unit of ['drydock-node.service', 'drydock-upgrade-check.service']) {
       const installed = await readFile(join(root, 'etc/systemd/system/multi-user.target.wants', unit), 'utf8');
-      expect(installed).toBe(await readFile(join(SCRIPTS, 'unit', unit), 'utf8'));
+      expect(installed).toBe(await readFile(join(SCRIPTS, 'node/unit', unit), 'utf8'));
     }
     expect(await readFile(join(root, 'opt/drydock/current/lib/workers/node.js'), 'utf8')).toBe('the worker');
+  });
+
+  it('lays the control worker out, with its account for systemd to make, enabled and not started', async () => {
+    for (const program of ['systemctl', 'systemd-sysusers']) await shim(program, `echo ${program} was called; exit 1`);
+    folder = await makePackage('control', '1.2.3');
+    expect(await install('--root', root)).toMatchObject({ code: 0, stderr: '' });
+    const tree = await treeOf(root);
+    expect(Object.keys(tree).filter((path) => !path.includes('/1.2.3/') && !path.startsWith('/lib')))
+      .toMatchInlineSnapshot(`
+      [
+        "/",
+        "/etc",
+        "/etc/systemd",
+        "/etc/systemd/system",
+        "/etc/systemd/system/drydock-control.service",
+        "/etc/systemd/system/multi-user.target.wants",
+        "/etc/systemd/system/multi-user.target.wants/drydock-control.service",
+        "/etc/sysusers.d",
+        "/etc/sysusers.d/drydock-control.conf",
+        "/opt",
+        "/opt/drydock-control",
+        "/opt/drydock-control/.lock",
+        "/opt/drydock-control/1.2.3",
+        "/opt/drydock-control/current",
+      ]
+    `);
+    const unit = await readFile(
+      join(root, 'etc/systemd/system/multi-user.target.wants/drydock-control.service'),
+      'utf8',
+    );
+    expect(unit).toContain('User=drydock');
+    expect(await readFile(join(root, 'etc/sysusers.d/drydock-control.conf'), 'utf8')).toMatch(/^u drydock /m);
+    const [, started = ''] = /^ExecStart=(\S+)$/m.exec(unit) ?? [];
+    // As the machine sees it: the link is relative.
+    expect((await stat(join(root, started))).mode & 0o777).toBe(0o755);
+  });
+
+  it('keeps one version of the control worker to go back to', async () => {
+    const versions = async () =>
+      (await readdir(join(root, 'opt/drydock-control'))).filter((name) => /^\d/.test(name)).sort();
+    for (const version of ['1.0.0', '1.1.0', '1.1.0', '1.2.0']) {
+      folder = await makePackage('control', version);
+      expect(await install('--root', root)).toMatchObject({ code: 0, stderr: '' });
+    }
+    expect(await versions()).toEqual(['1.1.0', '1.2.0']);
+    expect(await readFile(join(root, 'opt/drydock-control/current/VERSION'), 'utf8')).toBe('1.2.0\n');
+    folder = join(root, 'opt/drydock-control/1.1.0');
+    expect(await install('--root', root)).toMatchObject({ code: 0, stderr: '' });
+    expect(await readFile(join(root, 'opt/drydock-control/current/VERSION'), 'utf8')).toBe('1.1.0\n');
   });
 
   it('keeps the settings that are there, and changes nothing when it is run again', async () => {
@@ -198,7 +249,11 @@ describe('install.sh --root', () => {
     expect(await treeOf(root)).toEqual(whole);
   });
 
-  it('ends in the same state when it is killed after any of its steps and run again', async () => {
+  it.each([
+    ['node', 'drydock'],
+    ['control', 'drydock-control'],
+  ] as const)('of the %s worker ends in the same state wherever it is killed and run again', async (kind, opt) => {
+    folder = await makePackage(kind, '1.2.3');
     await install('--root', root);
     const whole = await treeOf(root);
     for (const program of ['mkdir', 'cp', 'chmod', 'mv', 'ln', 'rm', 'sync']) {
@@ -221,9 +276,9 @@ exit $code`,
       if (first.code === 0) break;
       killed += 1;
       // A version is there whole or not at all.
-      const versions = await readdir(join(root, 'opt/drydock')).catch((): string[] => []);
+      const versions = await readdir(join(root, 'opt', opt)).catch((): string[] => []);
       if (versions.includes('1.2.3')) {
-        expect(await readFile(join(root, 'opt/drydock/1.2.3/SHA256SUMS'), 'utf8')).toBe(
+        expect(await readFile(join(root, 'opt', opt, '1.2.3/SHA256SUMS'), 'utf8')).toBe(
           await readFile(join(folder, 'SHA256SUMS'), 'utf8'),
         );
       }

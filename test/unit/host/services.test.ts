@@ -41,6 +41,27 @@ function asked(fake: FakeHost) {
   };
 }
 
+/** A systemd that refuses to start what was started so often since it was last told to forget. */
+function limitStarts(fake: FakeHost, burst: number): void {
+  const starts = new Map<string, number>();
+  replaceSystemctl(fake, (real) => {
+    const limited = (job: (unit: string) => Promise<void>) => async (unit: string) => {
+      const count = (starts.get(unit) ?? 0) + 1;
+      starts.set(unit, count);
+      if (count > burst) {
+        await real.stop(unit);
+        throw new Error(`Job for ${unit} failed (result start-limit-hit)`);
+      }
+      await job(unit);
+    };
+    return {
+      start: limited((unit) => real.start(unit)),
+      restart: limited((unit) => real.restart(unit)),
+      resetFailed: (unit) => Promise.resolve(void starts.delete(unit)),
+    };
+  });
+}
+
 async function running(...units: string[]) {
   const fake = await fakeHost();
   for (const unit of units) await fake.host.systemctl.start(unit);
@@ -393,13 +414,54 @@ describe('a service that fails', () => {
     await expect(bring(fake, target)).rejects.toThrow('chronyd.service ended right after it had the new files');
   });
 
-  it('is let start once more by systemd although it failed often', async () => {
+  it('is started with other files however often it was started before', async () => {
     const { fake } = await running('chronyd.service');
-    const forgotten: string[] = [];
-    replaceSystemctl(fake, () => ({ resetFailed: (unit) => Promise.resolve(void forgotten.push(unit)) }));
-    fails(fake, (text) => text !== 'old');
-    await expect(bring(fake, target)).rejects.toThrow('exit status 1');
-    expect(forgotten).toEqual(['chronyd.service']);
+    limitStarts(fake, 2);
+    for (let round = 0; round < 3; round++) {
+      await bring(fake, withPolicies(withFiles(`r${round}`, '/etc/a'), forFile('/etc/a', restart('chronyd.service'))));
+    }
+    expect(await fake.host.systemctl.isActive('chronyd.service')).toBe(true);
+  });
+
+  it('gets its old files back however often it was started before', async () => {
+    const { fake } = await running('chronyd.service', 'foo.service');
+    limitStarts(fake, 2);
+    await bring(fake, rendered('r1', { systemd: { units: [{ name: 'foo.service', contents: UNIT }] } }));
+    await fake.boot();
+    const going = { ...policy, units: [{ name: 'foo.service', actions: [NONE] }] };
+    const next = withPolicies(withFiles('r2', '/etc/a'), going);
+    fake.onStep = (step) => {
+      if (step === 'closing the change') throw new Error('injected');
+    };
+    for (let round = 0; round < 3; round++) {
+      await expect(bring(fake, next)).rejects.toThrow(/everything was put back as it was$/);
+      for (const unit of ['chronyd.service', 'foo.service']) {
+        expect(await fake.host.systemctl.isActive(unit), unit).toBe(true);
+      }
+    }
+  });
+
+  it.each([
+    ['comes back when it is started once more', 1, /everything was put back as it was$/],
+    ['that ends again is told', 2, /but chronyd.service could not get its old files .*: it ended right after it was/],
+  ])('although it was restarted with its old files, and %s', async (_, ends, message) => {
+    const { fake } = await running('chronyd.service');
+    let left = ends;
+    replaceSystemctl(fake, (real) => {
+      // Started, and gone a moment later.
+      const dying = (job: (unit: string) => Promise<void>) => async (unit: string) => {
+        await job(unit);
+        const isUndo = fake.steps.some((step) => step.startsWith('undo'));
+        if (isUndo && unit === 'chronyd.service' && left-- > 0) await real.stop(unit);
+      };
+      return { start: dying((unit) => real.start(unit)), restart: dying((unit) => real.restart(unit)) };
+    });
+    fake.onStep = (step) => {
+      if (step === 'closing the change') throw new Error('injected');
+    };
+    await expect(bring(fake, target)).rejects.toThrow(message);
+    expect(await fake.host.systemctl.isActive('chronyd.service')).toBe(ends === 1);
+    expect(await fake.store.journal()).toBeUndefined();
   });
 
   it('does its work again with the old files if doing its work is all it does', async () => {

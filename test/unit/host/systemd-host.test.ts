@@ -89,6 +89,11 @@ describe('systemctl', () => {
     expect(await systemctl.isActive('x.service')).toBe(runs);
   });
 
+  test('no answer is not taken for the answer that a unit does not run', async () => {
+    const { systemctl } = await host({ ActiveState: { stdout: '' } });
+    await expect(systemctl.isActive('x.service')).rejects.toThrow('systemctl show x.service');
+  });
+
   test('a template does not run, and systemd is not asked', async () => {
     const { systemctl } = await host({ ActiveState: { code: 1 } });
     expect(await systemctl.isActive('x@.service')).toBe(false);
@@ -352,14 +357,39 @@ describe('SELinux', () => {
   test('a file takes over the context of the one that it replaces', async () => {
     await enforcing();
     await put('etc/x', '');
+    await put('etc/.new', '');
     await (await host()).label(join(root, 'etc/.new'), '/etc/x');
-    expect(calls).toEqual([`chcon --no-dereference --reference=${root}/etc/x -- ${root}/etc/.new`]);
+    expect(calls).toEqual([`chcon --reference=${root}/etc/x -- ${root}/etc/.new`]);
   });
 
-  test('a new file gets what the policy says of its path', async () => {
+  const CONTEXT = 'system_u:object_r:etc_t:s0';
+  test.each<[what: string, kind: string, make: () => Promise<unknown>]>([
+    ['file', 'file', () => put('etc/.new', '')],
+    ['link', 'lnk_file', () => symlink('/nowhere', join(root, 'etc/.new'))],
+    ['folder', 'dir', () => mkdir(join(root, 'etc/.new'))],
+  ])('a new %s gets what the policy says of its path', async (_, kind, make) => {
     await enforcing();
-    await (await host({ matchpathcon: { stdout: 'system_u:object_r:etc_t:s0\n' } })).label('/r/.new', '/etc/x');
-    expect(calls).toEqual(['matchpathcon -n /etc/x', 'chcon --no-dereference system_u:object_r:etc_t:s0 -- /r/.new']);
+    await mkdir(join(root, 'etc'), { recursive: true });
+    await make();
+    await (await host({ matchpathcon: { stdout: `${CONTEXT}\n` } })).label(join(root, 'etc/.new'), '/etc/x');
+    expect(calls).toEqual([
+      `matchpathcon -n -m ${kind} /etc/x`,
+      `chcon --no-dereference ${CONTEXT} -- ${root}/etc/.new`,
+    ]);
+  });
+
+  test('what takes the place of a link, and a new folder in its place, ask the policy, too', async () => {
+    await enforcing();
+    await put('etc/.new', '');
+    await symlink('/dev/null', join(root, 'etc/x'));
+    await mkdir(join(root, 'etc/d'));
+    const selinux = await host({ matchpathcon: { stdout: `${CONTEXT}\n` } });
+    await selinux.label(join(root, 'etc/.new'), '/etc/x');
+    await selinux.label(join(root, 'etc/d'), '/etc/d');
+    expect(calls.filter((line) => line.startsWith('chcon'))).toEqual([
+      `chcon --no-dereference ${CONTEXT} -- ${root}/etc/.new`,
+      `chcon --no-dereference ${CONTEXT} -- ${root}/etc/d`,
+    ]);
   });
 
   test.each([
@@ -373,12 +403,13 @@ describe('SELinux', () => {
 
   test('a file system without labels is left alone, another failure is told with the path', async () => {
     await enforcing();
-    await put('etc/x', '');
+    for (const path of ['etc/x', 'etc/.new']) await put(path, '');
+    const written = join(root, 'etc/.new');
     await (
       await host({ chcon: { code: 1, stderr: 'chcon: failed to change context: Operation not supported\n' } })
-    ).label('/r/.new', '/etc/x');
+    ).label(written, '/etc/x');
     const refused = await host({ chcon: { code: 1, stderr: 'chcon: failed to change context: Permission denied\n' } });
-    await expect(refused.label('/r/.new', '/etc/x')).rejects.toThrow(
+    await expect(refused.label(written, '/etc/x')).rejects.toThrow(
       '/etc/x: chcon could not give it its SELinux context',
     );
   });
