@@ -17,19 +17,25 @@ export function evictionBody(pod: EvictedPod): object {
   };
 }
 
+interface RefusedBecause {
+  readonly why: string;
+  readonly budget?: string;
+}
+
 /** The budget's name is only in prose: `The disruption budget NAME needs …`, `The disruption budget NAME is still being …`. */
-function budgetRefusal(pod: EvictedPod, causes: readonly string[]): string | undefined {
+function budgetRefusal(pod: EvictedPod, causes: readonly string[]): RefusedBecause | undefined {
   for (const cause of causes) {
     const match = /disruption budget (\S+) (.*)/.exec(cause);
     if (match === null) continue;
     const [, name = '', rest = ''] = match;
-    const budget = `PDB ${pod.namespace}/${name}`;
-    return rest.includes('still being processed') ? `${budget} is not processed yet` : `${budget} allows 0 disruptions`;
+    const budget = `${pod.namespace}/${name}`;
+    const is = rest.includes('still being processed') ? 'is not processed yet' : 'allows 0 disruptions';
+    return { why: `PDB ${budget} ${is}`, budget };
   }
   return undefined;
 }
 
-function refusalOf(pod: EvictedPod, { status, body }: Refusal): string | undefined {
+function refusalOf(pod: EvictedPod, { status, body }: Refusal): RefusedBecause | undefined {
   const causes = body.details?.causes ?? [];
   if (status === 429) {
     const byBudget = budgetRefusal(
@@ -38,13 +44,15 @@ function refusalOf(pod: EvictedPod, { status, body }: Refusal): string | undefin
     );
     if (byBudget !== undefined) return byBudget;
     // Without a cause only the sentence tells a budget's refusal from an API server that sheds load.
-    return /disruption budget/.test(body.message ?? '') ? 'a PodDisruptionBudget allows 0 disruptions' : undefined;
+    const isBudgets = /disruption budget/.test(body.message ?? '');
+    return isBudgets ? { why: 'a PodDisruptionBudget allows 0 disruptions' } : undefined;
   }
   if (status === 500 && /more than one PodDisruptionBudget/.test(body.message ?? '')) {
-    return `more than one PodDisruptionBudget selects pod ${pod.namespace}/${pod.name}, which eviction does not support`;
+    const name = `${pod.namespace}/${pod.name}`;
+    return { why: `more than one PodDisruptionBudget selects pod ${name}, which eviction does not support` };
   }
   if (status === 403 && causes.some((cause) => cause.reason === 'NamespaceTerminating')) {
-    return `namespace ${pod.namespace} is being deleted`;
+    return { why: `namespace ${pod.namespace} is being deleted` };
   }
   return undefined;
 }
@@ -58,8 +66,8 @@ export function evictionResult(pod: EvictedPod, answer: Refusal): EvictionResult
   if (answer.status === 404) return { outcome: 'gone' };
   // The pod of that uid is gone; another one has its name.
   if (answer.status === 409 && /UID/.test(answer.body.message ?? '')) return { outcome: 'gone' };
-  const why = refusalOf(pod, answer);
-  if (why === undefined) throw refusedCall({ verb: 'evict', kind: 'Pod', ...pod }, answer);
+  const refused = refusalOf(pod, answer);
+  if (refused === undefined) throw refusedCall({ verb: 'evict', kind: 'Pod', ...pod }, answer);
   const retryAfterSeconds = answer.retryAfterSeconds;
-  return { outcome: 'refused', why, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) };
+  return { outcome: 'refused', ...refused, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) };
 }

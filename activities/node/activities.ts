@@ -3,12 +3,14 @@ import { apply } from './apply.js';
 import { cordon } from './cordon.js';
 import type { NodeDependencies } from './dependencies.js';
 import { drain } from './drain.js';
+import { NodeMemory } from './node-memory.js';
 import { prepare } from './prepare.js';
 import { confirm, reboot } from './reboot.js';
 import { release, uncordon } from './uncordon.js';
 
 /** The activities of one node's worker. Every one may be killed at any point and run again, also beside an old attempt. */
-export function createNodeActivities(deps: NodeDependencies): NodeActivities {
+export function createNodeActivities(given: NodeDependencies): NodeActivities {
+  const deps: NodeDependencies = { ...given, memory: given.memory ?? new NodeMemory() };
   return {
     prepare: (input) => prepare(input, deps),
     cordon: (input) => cordon(input, deps),

@@ -7,10 +7,12 @@ import { failure } from './failures.js';
 
 /**
  * Fetches a rendered config by name and believes it only if a MachineConfigPool controls it and its contents have the
- * hash in its name. Throws UntrustedConfig.
+ * hash in its name. One that was believed moments ago is not fetched again. Throws UntrustedConfig.
  */
 export async function fetchRendered(name: string, deps: NodeDependencies): Promise<MachineConfig> {
-  const { flavour, client } = deps;
+  const { flavour, client, memory } = deps;
+  const trusted = memory?.config(name);
+  if (trusted !== undefined) return trusted;
   let config: MachineConfig & KubernetesObject;
   try {
     config = await client.get<MachineConfig & KubernetesObject>(flavour.machineConfig, { name });
@@ -31,6 +33,7 @@ export async function fetchRendered(name: string, deps: NodeDependencies): Promi
       `${name} was changed after it was rendered: its contents do not have the hash in its name`,
     );
   }
+  memory?.keepConfig(config);
   return config;
 }
 

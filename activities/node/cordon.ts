@@ -1,20 +1,30 @@
-import { DRYDOCK_ANNOTATIONS } from '../../machine-config/api/flavour.js';
+import { cordonChange } from '../../machine-config/drain/cordon-change.js';
 import type { CordonResult, TargetStep } from '../../workflows/contract/activities.js';
 import type { NodeDependencies } from './dependencies.js';
-import { grantedNode, onFreshNode, swapNode } from './own-node.js';
+import { changeOwnNode, checkGranted, type NodeChanged, type OwnNode } from './own-node.js';
+import { sayWorking } from './working.js';
 
 /** Cordons, with whose cordon it is in the same write. A cordon of somebody else stays theirs. */
 export async function cordon(input: TargetStep, deps: NodeDependencies): Promise<CordonResult> {
-  return onFreshNode(async () => {
-    const own = await grantedNode(input, deps);
-    const { unschedulable, cordonedFor } = own.facts;
-    if (unschedulable && cordonedFor === undefined) return { ours: false };
-    if (unschedulable && cordonedFor === input.target) return { ours: true };
-    await swapNode(
-      own,
-      { annotations: { [DRYDOCK_ANNOTATIONS.cordonedFor]: input.target }, unschedulable: true },
-      deps,
-    );
-    return { ours: true };
+  const { result } = await ensureCordoned(input, deps);
+  return { ours: result };
+}
+
+/** `result`: the cordon is ours. */
+export async function ensureCordoned(input: TargetStep, deps: NodeDependencies): Promise<NodeChanged<boolean>> {
+  const wasOpen = { now: false };
+  const changed = await changeOwnNode(input, deps, (own) => {
+    checkGranted(own, input, deps);
+    wasOpen.now = !own.facts.unschedulable;
+    return { patch: cordonPatch(own, input, deps), result: wasOpen.now || own.facts.cordonedFor !== undefined };
   });
+  if (wasOpen.now) deps.memory?.reopenDrain();
+  return changed;
+}
+
+function cordonPatch({ facts }: OwnNode, { target }: TargetStep, deps: NodeDependencies) {
+  const change = cordonChange(facts, target, deps.now());
+  const working = sayWorking(facts, deps);
+  if (change === undefined && Object.keys(working).length === 0) return undefined;
+  return { ...change, annotations: { ...change?.annotations, ...working } };
 }

@@ -79,5 +79,7 @@ export function failureAnnotations(
     [reason]: known.message.slice(0, LONGEST_REASON),
     [DRYDOCK_ANNOTATIONS.failure]: JSON.stringify(record),
     [DRYDOCK_ANNOTATIONS.applying]: null,
+    // The next attempt drains anew, and its time counts from there.
+    ...(facts.drainSince === undefined ? {} : { [DRYDOCK_ANNOTATIONS.drainSince]: null }),
   };
 }

@@ -1,105 +1,41 @@
 import { Context } from '@temporalio/activity';
-import pMap from 'p-map';
-import type { DrainBlocker, DrainInput, DrainResult } from '../../workflows/contract/activities.js';
+import type { DrainInput, DrainResult } from '../../workflows/contract/activities.js';
+import { failedWith } from '../kubernetes/failures.js';
 import type { NodeDependencies } from './dependencies.js';
-import { grantedNode } from './own-node.js';
-import { podName, podsToEvict, type Pod } from './pods.js';
+import { DrainRun } from './drain-run.js';
 
-const EVICTIONS_AT_ONCE = 5;
-/** A refused eviction is tried again after so long, growing. */
-const FIRST_RETRY_MS = 5_000;
-const LONGEST_RETRY_MS = 30_000;
-/** How often the list of pods is read. */
-const POLL_MS = 1_000;
-const MOST_BLOCKERS = 30;
-
-/** What one slice remembers of a pod. */
-interface PodProgress {
-  nextTryAt: number;
-  delayMs: number;
-  why: string;
-}
+/** How often the list of pods is read: often at first, when most pods go, and then less and less. */
+const FIRST_POLL_MS = 1_000;
+const SLOWEST_PACE = 5;
+const POLLS_AT_FIRST_PACE = 10;
 
 /**
- * One slice of draining: evicts every pod that has to move and waits until it is gone, as far as the slice lasts. Never
- * goes past a PodDisruptionBudget; a pod keeps its own grace period. Heartbeats with counts; ends at once when cancelled.
+ * One slice of draining: evicts every pod that has to move and waits until it is gone, as far as the slice lasts. What
+ * holds otherwise, and for how long, is the policy of the node's own pool, which is read again as it goes on. A pod
+ * keeps its own grace period. Whoever uncordons the node meanwhile finds it cordoned again. An API server that does not
+ * answer is waited for. Heartbeats with counts; ends at once when cancelled.
  */
 export async function drain(input: DrainInput, deps: NodeDependencies): Promise<DrainResult> {
-  await grantedNode(input, deps);
   const context = Context.current();
-  const slice = new DrainSlice(deps);
   const endsAt = deps.now().getTime() + input.sliceSeconds * 1000;
-  for (;;) {
-    const pods = await podsToEvict(deps);
-    if (pods.length === 0) return slice.result(pods);
-    await slice.evictDue(pods, context.cancellationSignal);
-    context.heartbeat({ evicted: slice.evicted, remaining: pods.length });
+  const run = await DrainRun.begin(input, deps);
+  for (let polls = 1; ; polls++) {
     const left = endsAt - deps.now().getTime();
-    if (left <= 0) return slice.result(await podsToEvict(deps));
-    await context.sleep(Math.min(POLL_MS, left));
+    const result = await lookOrWait(run, left <= 0, context.cancellationSignal);
+    if (result !== undefined) return result;
+    context.heartbeat({ evicted: run.evicted, remaining: run.remaining });
+    const pace = Math.min(SLOWEST_PACE, Math.max(1, polls - POLLS_AT_FIRST_PACE));
+    const pause = pace * (deps.drainPollMs ?? FIRST_POLL_MS);
+    await context.sleep(Math.max(0, Math.min(pause, endsAt - deps.now().getTime())));
   }
 }
 
-class DrainSlice {
-  private readonly deps: NodeDependencies;
-  private readonly gone = new Set<string>();
-  private readonly progress = new Map<string, PodProgress>();
-
-  constructor(deps: NodeDependencies) {
-    this.deps = deps;
-  }
-
-  get evicted(): number {
-    return this.gone.size;
-  }
-
-  /** Asks for the eviction of the pods that are not on their way yet and whose next try is due. */
-  async evictDue(pods: readonly Pod[], signal: AbortSignal): Promise<void> {
-    const now = this.deps.now().getTime();
-    const due = pods.filter((pod) => !isEnding(pod) && (this.progress.get(podName(pod))?.nextTryAt ?? 0) <= now);
-    await pMap(due, (pod) => this.evict(pod, signal), { concurrency: EVICTIONS_AT_ONCE });
-  }
-
-  private async evict(pod: Pod, signal: AbortSignal): Promise<void> {
-    // A cancelled drain must not go on evicting; the loop's next sleep ends it.
-    if (signal.aborted) return;
-    const { name, namespace = 'default', uid } = pod.metadata;
-    let why: string;
-    let retryAfterMs = 0;
-    try {
-      const answer = await this.deps.client.evict({ name, namespace, ...(uid === undefined ? {} : { uid }) });
-      if (answer.outcome === 'evicted') this.gone.add(uid ?? podName(pod));
-      if (answer.outcome !== 'refused') {
-        this.progress.delete(podName(pod));
-        return;
-      }
-      why = answer.why;
-      retryAfterMs = (answer.retryAfterSeconds ?? 0) * 1000;
-    } catch (error) {
-      why = error instanceof Error ? error.message : String(error);
-    }
-    const delayMs = Math.max(FIRST_RETRY_MS, (this.progress.get(podName(pod))?.delayMs ?? 0) * 2, retryAfterMs);
-    const bounded = Math.min(delayMs, LONGEST_RETRY_MS);
-    this.progress.set(podName(pod), { why, delayMs: bounded, nextTryAt: this.deps.now().getTime() + bounded });
-  }
-
-  result(pods: readonly Pod[]): DrainResult {
-    const blockers = pods.map<DrainBlocker>((pod) => ({ pod: podName(pod), why: this.whyStays(pod) }));
-    // Refusals before pods that are merely on their way.
-    blockers.sort((one, other) => Number(this.progress.has(other.pod)) - Number(this.progress.has(one.pod)));
-    return {
-      drained: pods.length === 0,
-      evicted: this.evicted,
-      remaining: pods.length,
-      blockers: blockers.slice(0, MOST_BLOCKERS),
-    };
-  }
-
-  private whyStays(pod: Pod): string {
-    const refusal = this.progress.get(podName(pod))?.why;
-    if (isEnding(pod)) return `is being deleted since ${pod.metadata.deletionTimestamp ?? 'now'}`;
-    return refusal ?? 'is about to be evicted';
+/** At the end of the slice there has to be an answer, or a failure. */
+async function lookOrWait(run: DrainRun, isEnd: boolean, signal: AbortSignal): Promise<DrainResult | undefined> {
+  try {
+    return await run.look(isEnd, signal);
+  } catch (error) {
+    if (isEnd || !failedWith(error, 'ApiUnavailable')) throw error;
+    return undefined;
   }
 }
-
-const isEnding = ({ metadata }: Pod): boolean => metadata.deletionTimestamp !== undefined;

@@ -14,6 +14,8 @@ export interface NodeMetrics {
   updateFailed(code: string): void;
   /** A reboot that was asked for was refused or did not come. */
   rebootFailed(): void;
+  /** What a drain waits for, and how long it has lasted; both 0 when there is none. */
+  drain(drain: { readonly blocked: number; readonly seconds: number }): void;
 }
 
 /** A value that is 1 for some labels; those for which it is over read 0, since a series cannot be taken back. */
@@ -34,7 +36,7 @@ class Flags<L extends Readonly<Record<string, string>>> {
 }
 
 /** Names and labels are documented in docs/operating.md. */
-export function createNodeMetrics(meter: MetricMeter, flavour: ApiFlavour): NodeMetrics {
+export function createNodeMetrics(meter: MetricMeter, flavour: ApiFlavour, node: string): NodeMetrics {
   const gauge = (name: string, unit: string, help: string) => meter.createGauge(name, 'int', unit, help);
   const driftGauge = gauge('drydock_node_drift', '', '1: the item at this path is not as the config of the node says');
   const stateGauge = gauge('drydock_node_state', '', '1 for the state that the Node is in, else 0');
@@ -44,6 +46,8 @@ export function createNodeMetrics(meter: MetricMeter, flavour: ApiFlavour): Node
     '',
     'When the disk was compared last, Unix time',
   );
+  const blockedGauge = gauge('drydock_drain_blocked_pods', '', 'Pods that hold the drain of this node');
+  const drainGauge = gauge('drydock_drain_seconds', '', 'For how long this node has been drained by now, else 0');
   const failures = meter.createCounter('drydock_node_updates_failed_total', '', 'Failed updates, by code');
   const reboots = meter.createCounter('drydock_node_reboots_failed_total', '', 'Reboots refused or not made');
   const drift = new Flags<{ path: string; kind: string }>((value, labels) => driftGauge.set(value, labels));
@@ -62,5 +66,9 @@ export function createNodeMetrics(meter: MetricMeter, flavour: ApiFlavour): Node
     looked: (at) => lookGauge.set(Math.floor(at.getTime() / 1000)),
     updateFailed: (code) => failures.add(1, { code }),
     rebootFailed: () => reboots.add(1),
+    drain({ blocked, seconds }) {
+      blockedGauge.set(blocked, { node });
+      drainGauge.set(seconds, { node });
+    },
   };
 }

@@ -29,6 +29,18 @@ export function reportPlan(plan: UpdatePlan): PlanReport {
   };
 }
 
+/** As planned, for a node whose pods would have nowhere to go: it is cordoned, and its pods end with the reboot. */
+export function withoutDrain<P extends PlanReport>(plan: P, node: string): P & Pick<PrepareResult, 'noDrain'> {
+  if (plan.disruption !== 'drain' && plan.disruption !== 'reboot') return plan;
+  const warning = `${node} is the only node that takes pods: they are not evicted, since they could run nowhere else`;
+  return {
+    ...plan,
+    noDrain: true,
+    summary: `${plan.summary}; cordon, no drain`,
+    warnings: [warning, ...(plan.warnings ?? [])].slice(0, MOST_WARNINGS),
+  };
+}
+
 function inWords({ type, reload, restart }: DisruptionAction): string {
   const words: Record<DisruptionAction['type'], string> = {
     Reboot: 'reboot',

@@ -3,12 +3,12 @@ import type { Journal } from '../host/journal.js';
 import { degradingOnFailure } from './degraded.js';
 import type { NodeDependencies } from './dependencies.js';
 import { exclusively } from './exclusively.js';
-import { grantedNode, onFreshNode, swapNode } from './own-node.js';
-import { reportPlan } from './plan-summary.js';
-import { podsToEvict } from './pods.js';
+import { grantedNode } from './own-node.js';
+import { reportPlan, withoutDrain } from './plan-summary.js';
+import { podsToMove } from './pods.js';
 import { planFor } from './update-plan.js';
 
-/** Plans the whole update and checks that it can be done; writes nothing but the Node's state. */
+/** Plans the whole update and checks that it can be done; writes nothing. The first step that does says Working. */
 export async function prepare(input: TargetStep, deps: NodeDependencies): Promise<PrepareResult> {
   const own = await grantedNode(input, deps);
   return degradingOnFailure(input, deps, async () => {
@@ -18,9 +18,9 @@ export async function prepare(input: TargetStep, deps: NodeDependencies): Promis
         ? resumed(journal, await deps.host.bootId())
         : reportPlan(await planFor(input.target, own, deps));
     });
-    const pods = (await podsToEvict(deps)).length;
-    await say(input, deps);
-    return { from: own.current, target: input.target, pods, ...found };
+    const pods = (await podsToMove(deps)).length;
+    const plan = own.facts.noDrain === input.target ? withoutDrain(found, deps.node) : found;
+    return { from: own.current, target: input.target, pods, ...plan };
   });
 }
 
@@ -32,14 +32,4 @@ function resumed(journal: Journal, bootId: string): Pick<PrepareResult, 'disrupt
     changes: { files: 0, units: 0, sshKeys: 0, kernelArguments: 0 },
     summary: rebootIsDue ? 'applied before; reboot' : 'applied before',
   };
-}
-
-/** Working; but a failed node says so until an update succeeds. */
-async function say(input: TargetStep, deps: NodeDependencies): Promise<void> {
-  await onFreshNode(async () => {
-    const own = await grantedNode(input, deps);
-    const { state } = own.facts;
-    if (state === 'Working' || state === 'Degraded' || state === 'Unreconcilable') return;
-    await swapNode(own, { annotations: { [deps.flavour.annotations.state]: 'Working' } }, deps);
-  });
 }

@@ -8,7 +8,8 @@ import { degradingOnFailure, LONGEST_REASON } from './degraded.js';
 import type { NodeDependencies } from './dependencies.js';
 import { exclusively } from './exclusively.js';
 import { failure, notYet } from './failures.js';
-import { grantedNode, onFreshNode, ownNode, swapNode, type OwnNode } from './own-node.js';
+import { checkAddress, onFreshNode, ownNode, recentlyGrantedNode, swapNode, type OwnNode } from './own-node.js';
+import { checkStaticPods } from './static-pods.js';
 import { inWords } from './update-plan.js';
 
 /** So shortly before its limit, a host that has not rebooted counts as one that will not: two more looks. */
@@ -16,7 +17,7 @@ const LAST_CALL_MS = 12_000;
 
 /** Asks for one reboot, whoever asks how often: it is keyed by the boot in which the update was applied. */
 export async function reboot(input: TargetStep, deps: NodeDependencies): Promise<RebootResult> {
-  await grantedNode(input, deps);
+  await recentlyGrantedNode(input, deps);
   return exclusively(`reboot for ${input.target}`, deps, async () => {
     const { host } = deps;
     const journal = await appliedUpdate(input, deps);
@@ -53,7 +54,7 @@ async function sayWaiting(input: TargetStep, why: string, deps: NodeDependencies
  * else than the target; RolledBackAfterBoot when the host itself took the update back.
  */
 export async function confirm(input: TargetStep, deps: NodeDependencies): Promise<ConfirmResult> {
-  const own = await ownNode(input, deps);
+  checkAddress(input, deps);
   const { host, store, flavour } = deps;
   return degradingOnFailure(input, deps, () =>
     exclusively(`confirm ${input.target}`, deps, async () => {
@@ -63,6 +64,7 @@ export async function confirm(input: TargetStep, deps: NodeDependencies): Promis
       const journal = await appliedUpdate(input, deps);
       const rebooted = journal?.needsReboot === true && journal.bootId !== bootId;
       if (journal?.needsReboot === true && !rebooted) throw stillInOldBoot(input, bootId, deps);
+      const own = await ownNode(input, deps);
       const config = await store.currentConfig();
       if (config?.metadata.name !== input.target) {
         throw failure(
@@ -73,6 +75,7 @@ export async function confirm(input: TargetStep, deps: NodeDependencies): Promis
       const drift = await verifyHost(config, { host, sshUser: flavour.sshUser, booted: true });
       if (drift.length > 0) throw notAsTarget(input.target, drift);
       checkReady(own, bootId, deps);
+      if (rebooted) await checkStaticPods(own, deps);
       return { bootId, rebooted };
     }),
   );

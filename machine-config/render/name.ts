@@ -33,13 +33,18 @@ export function nameOfContent(pool: string, content: SpecContent): string {
   return `rendered-${pool}-${hashOf(meaningOf(content)).slice(0, HASH_CHARACTERS)}`;
 }
 
+/** The pool that a rendered config was made for; undefined: it is not the name of one. */
+export function poolInName(name: string): string | undefined {
+  return /^rendered-(.+)-[\da-f]{32}$/.exec(name)?.[1];
+}
+
 /**
  * Whether a rendered config has the content that its name promises. A node trusts no other: a config that somebody changed in the
  * API keeps its name and loses its hash. Also false for whatever cannot be read, or asks for more than a name covers.
  */
 export function verifyRenderedName(config: Pick<MachineConfig, 'metadata' | 'spec'>): boolean {
   const { name } = config.metadata;
-  const pool = /^rendered-(.+)-[\da-f]{32}$/.exec(name)?.[1];
+  const pool = poolInName(name);
   if (pool === undefined) return false;
   const content = readSpec(config.spec);
   return content.problems.length === 0 && content.unknownKeys.length === 0 && nameOfContent(pool, content) === name;

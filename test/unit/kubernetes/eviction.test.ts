@@ -11,12 +11,12 @@ test.each([
   [
     429,
     cause('The disruption budget cart needs 1 healthy pods and has 1 currently'),
-    { outcome: 'refused', why: 'PDB shop/cart allows 0 disruptions' },
+    { outcome: 'refused', why: 'PDB shop/cart allows 0 disruptions', budget: 'shop/cart' },
   ],
   [
     429,
     cause('The disruption budget cart is still being processed by the server.'),
-    { outcome: 'refused', why: 'PDB shop/cart is not processed yet' },
+    { outcome: 'refused', why: 'PDB shop/cart is not processed yet', budget: 'shop/cart' },
   ],
   [
     500,

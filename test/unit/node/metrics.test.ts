@@ -18,7 +18,7 @@ function setUp() {
         series.set(key(name, labels), (series.get(key(name, labels)) ?? 0) + value),
     }),
   } as unknown as MetricMeter;
-  return { metrics: createNodeMetrics(meter, flavour), value: (name: string, labels = {}) => series.get(key(name, labels)), series };
+  return { metrics: createNodeMetrics(meter, flavour, 'n1'), value: (name: string, labels = {}) => series.get(key(name, labels)), series };
 } // prettier-ignore
 
 describe('metrics of a node', () => {

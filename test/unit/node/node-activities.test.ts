@@ -28,6 +28,7 @@ describe('a whole update', () => {
       [KEYS.state]: 'Done',
       [KEYS.reason]: '',
       [DRYDOCK_ANNOTATIONS.host]: JSON.stringify(describeHost(test.fake.host)),
+      [DRYDOCK_ANNOTATIONS.lastUpdate]: expect.stringContaining(`{"target":"${target}"`) as string,
     });
     expect(test.node().spec?.unschedulable).toBeUndefined();
     expect(await test.fake.text('/etc/chrony.conf')).toBe('ours');
@@ -169,6 +170,14 @@ describe('what Kubernetes did not grant is refused', () => {
     expect(test.node().spec?.unschedulable).toBe(true);
     expect(test.annotations()[KEYS.currentConfig]).toBe(EMPTY_CONFIG_NAME);
   });
+});
+
+it('an uncordon after an earlier update does not end the one that it was granted since', async () => {
+  const test = await setUpNode();
+  const first = test.store(CHRONY);
+  await test.update(first);
+  await test.grant(test.store({ storage: { files: [file('/etc/other', 'x')] } }));
+  await expect(test.run('uncordon', { ...test.step, target: first })).rejects.toEqual(code('NotGranted'));
 });
 
 describe('cordons', () => {
@@ -413,6 +422,7 @@ describe('crashes and duplicates', () => {
     await test.run('apply', input);
     await test.fake.boot();
     await test.reportBoot();
+    await test.run('confirm', input);
     test.cluster.failNext({ verb: 'patch', kind: 'Node' }, { afterEffect: true });
     await expect(test.run('uncordon', input)).rejects.toEqual(code('ApiUnavailable'));
     await test.run('uncordon', input);
