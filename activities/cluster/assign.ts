@@ -1,14 +1,22 @@
 import { DRYDOCK_ANNOTATIONS } from '../../machine-config/api/flavour.js';
-import { holdsGrant } from '../../machine-config/pool/availability.js';
-import { nodeFacts, type NodeFacts } from '../../machine-config/pool/facts.js';
+import { currentConfig, holdsGrant } from '../../machine-config/pool/availability.js';
+import {
+  formatGrantRecord,
+  recordGrant,
+  undecided,
+  withPending,
+  type GrantRecord,
+} from '../../machine-config/pool/grant-record.js';
+import { isControlPlaneNode } from '../../machine-config/pool/control-plane.js';
+import type { NodeFacts } from '../../machine-config/pool/facts.js';
 import {
   annotationsOfGrant,
   decideGrant,
   type GrantedAnnotations,
-  type LastGrant,
+  type GrantFacts,
 } from '../../machine-config/pool/grant.js';
 import { membersOf, poolOf } from '../../machine-config/pool/membership.js';
-import type { Grant } from '../../machine-config/pool/turn.js';
+import type { Grant, RefusalCode } from '../../machine-config/pool/turn.js';
 import type { AssignInput } from '../../workflows/contract/activities.js';
 import { KINDS } from '../kubernetes/client.js';
 import { failedWith } from '../kubernetes/failures.js';
@@ -18,159 +26,196 @@ import {
   type NodeResource,
   type PoolResource,
 } from './control-dependencies.js';
-import { poolFacts, poolSelectors, targetDemands } from './pool-view.js';
+import { ClusterView } from './cluster-view.js';
+import { obstacleOfControlPlane } from './control-plane.js';
+import { GrantLooks, type Look } from './grant-looks.js';
+import { InOrder } from './in-order.js';
+import { factsOf, poolFacts, poolSelectors, targetDemands } from './pool-view.js';
 
 /** How often a write that met a newer version is decided anew before Temporal retries the whole. */
 const CONFLICT_ATTEMPTS = 5;
 
+/** Refusals for what other Nodes and pools are, which a watch may show too late. */
+const BECAUSE_OF_OTHERS: ReadonlySet<RefusalCode> = new Set<RefusalCode>([
+  'NoSlot',
+  'NotMember',
+  'Halted',
+  'StageWaits',
+  'ZoneFull',
+  'PaceFull',
+]);
+
+/** See `assign`. What it has written and the watches do not show yet is known as long as the object lives. */
+export class Assignments {
+  readonly #dependencies: ControlDependencies;
+  readonly #looks: GrantLooks;
+  readonly #cluster: ClusterView;
+  readonly #perPool = new InOrder();
+
+  constructor(dependencies: ControlDependencies) {
+    this.#dependencies = dependencies;
+    this.#looks = new GrantLooks(dependencies);
+    this.#cluster = new ClusterView(dependencies);
+  }
+
+  async assign(input: AssignInput): Promise<Grant> {
+    refuseOtherCluster(this.#dependencies.cluster, input.cluster);
+    const cheap = await this.#settles(input, () => this.#cheaply(input));
+    if (cheap !== undefined) return cheap;
+    for (let attempt = 1; ; attempt += 1) {
+      const grant = await this.#settles(input, () => this.#past(input), attempt === CONFLICT_ATTEMPTS);
+      if (grant !== undefined) return grant;
+    }
+  }
+
+  /** What is decided and recorded, and then written; undefined: it has to be decided anew. */
+  async #settles(input: AssignInput, decide: () => Promise<Decision | undefined>, isLast = false) {
+    try {
+      // One after the other, so that a hundred updates that start at once do not make each other's records fail.
+      const decision = await (input.intent === 'start' ? this.#perPool.run(input.pool, decide) : decide());
+      if (decision?.node !== undefined) await this.#write(decision.node, decision.annotations);
+      return decision?.grant;
+    } catch (error) {
+      if (isLast || !failedWith(error, 'Conflict')) throw error;
+      return undefined;
+    }
+  }
+
+  /** Over the watches. A yes holds, since its writes name the versions it rests on; a no is for those who look closer. */
+  async #cheaply(input: AssignInput): Promise<Decision | undefined> {
+    if (input.intent === 'withdraw') return undefined;
+    const look = await (input.intent === 'start' ? this.#looks.cached(input) : this.#looks.held(input));
+    if (look === undefined || (look.nodes === undefined && !isHeld(this.#dependencies, look))) return undefined;
+    const grant = await this.#decide(input, look);
+    return grant.outcome === 'granted' ? this.#record(input, look, grant) : undefined;
+  }
+
+  /** Past the watches: the Node and its pool, and all others where they are what says no. */
+  async #past(input: AssignInput): Promise<Decision> {
+    const { flavour } = this.#dependencies;
+    const othersMatter = (node: NodeResource) =>
+      input.intent === 'start' || (input.intent === 'continue' && !holdsGrant(factsOf(node, flavour)));
+    const own = await this.#looks.own(input, othersMatter);
+    const first = own && (await this.#decide(input, own));
+    if (own !== undefined && first !== undefined && !(first.outcome === 'refused' && BECAUSE_OF_OTHERS.has(first.code)))
+      return this.#record(input, own, first);
+    const live = await this.#looks.live(input);
+    return this.#record(input, live, await this.#decide(input, live));
+  }
+
+  async #decide(input: AssignInput, look: Look): Promise<Grant> {
+    const { flavour, configs, now } = this.#dependencies;
+    const { pool, pools, node, nodes, record } = look;
+    const selectors = poolSelectors(pools);
+    const facts = node && factsOf(node, flavour);
+    const all = nodes === undefined ? [] : [...nodes.nodes.values()].map((viewed) => viewed.facts);
+    if (nodes === undefined && facts !== undefined) all.push(facts);
+    const members = membersOf(input.pool, all, selectors);
+    return decideGrant({
+      ...(await this.#surroundings(input, facts)),
+      intent: input.intent,
+      pool: pool && poolFacts(pool),
+      poolName: input.pool,
+      node: facts,
+      nodeName: input.node,
+      nodeUid: input.nodeUid,
+      members: nodes === undefined ? members : withPending(members, undecided(record, nodes, now()), input.node),
+      demands: pool && targetDemands(pool, configs),
+      now: now(),
+      poolOf: (one) => poolOf(one, selectors),
+    });
+  }
+
+  /** What holds for all pools, and what the rest of the control plane says to a start; of no matter to who gives back. */
+  async #surroundings(
+    { intent, pool, node }: AssignInput,
+    facts: NodeFacts | undefined,
+  ): Promise<Pick<GrantFacts, 'cluster' | 'controlPlane'>> {
+    if (intent === 'withdraw') return {};
+    const cluster = await this.#cluster.factsFor(pool);
+    if (facts === undefined || holdsGrant(facts) || !isControlPlaneNode(facts)) return { cluster };
+    const obstacle = await obstacleOfControlPlane(this.#dependencies, node);
+    return { cluster, ...(obstacle === undefined ? {} : { controlPlane: { obstacle } }) };
+  }
+
+  /** Records a slot that is taken on the pool, and says what the Node is to say afterwards. */
+  async #record(input: AssignInput, look: Look, grant: Grant): Promise<Decision> {
+    const { node, nodes, pool, record } = look;
+    if (node === undefined) return { grant };
+    const facts = factsOf(node, this.#dependencies.flavour);
+    if (grant.outcome === 'refused') return { grant, ...this.#expiring(input, look) };
+    const annotations = annotationsOfGrant(facts, grant, { onlySchedulable: this.#cluster.onlySchedulable() });
+    if (annotations === undefined) return { grant, ...this.#expiring(input, look) };
+    if (grant.outcome === 'granted' && pool !== undefined && nodes !== undefined && !holdsGrant(facts)) {
+      const { desired: target, forceGranted } = annotations;
+      const pending = {
+        node: facts.name,
+        at: new Date(this.#dependencies.now()).toISOString(),
+        target,
+        on: node.metadata.resourceVersion ?? '',
+        ...(forceGranted === null ? {} : { force: forceGranted }),
+      };
+      await this.#writeRecord(pool, recordGrant(record, nodes, pending, this.#dependencies.now()));
+    }
+    return { grant, node, annotations };
+  }
+
+  /**
+   * A slot that was recorded for this Node, and not written to it, is not wanted any more. Whoever recorded it may still
+   * be about to write: the Node is changed, so that this fails and everybody sees that the slot is free.
+   */
+  #expiring({ intent }: AssignInput, { node, record }: Look): Omit<Decision, 'grant'> {
+    if (node === undefined || intent === 'continue') return {};
+    const { name, resourceVersion } = node.metadata;
+    if (!record.pending.some((pending) => pending.node === name && pending.on === resourceVersion)) return {};
+    const facts = factsOf(node, this.#dependencies.flavour);
+    // Nothing granted is both: no desiredConfig, and one that is the current one.
+    const desired = facts.desired === undefined ? currentConfig(facts) : null;
+    return { node, annotations: { desired, forceGranted: null } };
+  }
+
+  async #writeRecord(pool: PoolResource, record: GrantRecord): Promise<void> {
+    const { client, flavour } = this.#dependencies;
+    const { name, resourceVersion } = pool.metadata;
+    const annotations = { [DRYDOCK_ANNOTATIONS.lastGrant]: formatGrantRecord(record) };
+    const patch = { metadata: { resourceVersion, annotations } };
+    this.#looks.poolWritten(await client.patch<PoolResource>(flavour.machineConfigPool, { name }, patch));
+  }
+
+  async #write(node: NodeResource, { desired, forceGranted, noDrain }: WrittenAnnotations): Promise<void> {
+    const { client, flavour } = this.#dependencies;
+    const { name, resourceVersion } = node.metadata;
+    const annotations = {
+      [flavour.annotations.desiredConfig]: desired,
+      [DRYDOCK_ANNOTATIONS.forceGranted]: forceGranted,
+      ...(noDrain === undefined ? {} : { [DRYDOCK_ANNOTATIONS.noDrain]: noDrain }),
+    };
+    const patch = { metadata: { resourceVersion, annotations } };
+    this.#looks.nodeWritten(await client.patch<NodeResource>(KINDS.node, { name }, patch));
+  }
+}
+
+type WrittenAnnotations = Omit<GrantedAnnotations, 'desired'> & { readonly desired: string | null };
+
+/** A grant, and what is to be written on the Node in the version that it was decided on; nothing if no Node is named. */
+type Decision = { readonly grant: Grant } & (
+  | { readonly node: NodeResource; readonly annotations: WrittenAnnotations }
+  | { readonly node?: never; readonly annotations?: never }
+);
+
+function isHeld({ flavour }: ControlDependencies, { node }: Look): boolean {
+  return node !== undefined && holdsGrant(factsOf(node, flavour));
+}
+
 /**
  * Grants, keeps or takes back the slot of a node, and is the only writer of desiredConfig. It derives permission from
- * live objects, whatever the workflow believes, and writes with the resourceVersion it has read, so that what it decided
- * on is still true when it is written. Two grants of one pool cannot overlap: each first records itself on the pool, with
- * the pool's resourceVersion as the precondition.
+ * Kubernetes, whatever the workflow believes, and writes with the resourceVersion it has decided on, so that this is
+ * still true when it is written. Two grants of one pool cannot overlap: each first records itself on the pool, with the
+ * pool's resourceVersion as the precondition. Other nodes are counted as the watch shows them, if it has come as far as
+ * that record asks for, else as the API server lists them; see docs/decisions/0012.
  *
  * @throws WrongCluster, and the client's failures.
  */
-export async function assign(dependencies: ControlDependencies, input: AssignInput): Promise<Grant> {
-  refuseOtherCluster(dependencies.cluster, input.cluster);
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await assignOnce(dependencies, input);
-    } catch (error) {
-      if (attempt === CONFLICT_ATTEMPTS || !failedWith(error, 'Conflict')) throw error;
-    }
-  }
-}
-
-async function assignOnce(dependencies: ControlDependencies, input: AssignInput): Promise<Grant> {
-  const live = await readLive(dependencies, input);
-  const grant = decide(dependencies, input, live);
-  // A record whose Node was never written, since somebody changed the Node in between, must not count as a slot.
-  const isOver = input.intent === 'withdraw' || grant.outcome === 'refused';
-  if (isOver && live.pool && lastGrantOf(live.pool)?.node === input.node) await clearGrant(dependencies, live.pool);
-  if (grant.outcome !== 'refused' && live.node) await write(dependencies, live, live.node, grant);
-  return grant;
-}
-
-function decide({ flavour, configs, now }: ControlDependencies, input: AssignInput, live: LiveObjects): Grant {
-  const selectors = poolSelectors(live.pools);
-  const facts = live.nodes.map((node) => nodeFacts(node, flavour));
-  return decideGrant({
-    intent: input.intent,
-    pool: live.pool && poolFacts(live.pool),
-    poolName: input.pool,
-    node: live.node && nodeFacts(live.node, flavour),
-    nodeName: input.node,
-    nodeUid: input.nodeUid,
-    members: membersOf(input.pool, facts, selectors),
-    lastGrant: live.pool && lastGrantOf(live.pool),
-    demands: live.pool && targetDemands(live.pool, configs),
-    now: now(),
-    poolOf: (node) => poolOf(node, selectors),
-  });
-}
-
-/** Makes the Node say what was decided; a slot that is taken is recorded on the pool first. */
-async function write(
-  dependencies: ControlDependencies,
-  { pool }: LiveObjects,
-  node: NodeResource,
-  grant: Exclude<Grant, { outcome: 'refused' }>,
-): Promise<void> {
-  const { client, flavour } = dependencies;
-  const facts = nodeFacts(node, flavour);
-  const wanted = annotationsOfGrant(facts, grant);
-  if (wanted === undefined) return;
-  if (grant.outcome === 'granted' && pool && !holdsGrant(facts)) {
-    await recordGrant(dependencies, pool, facts, wanted);
-  }
-  const { name, resourceVersion } = node.metadata;
-  const annotations = {
-    [flavour.annotations.desiredConfig]: wanted.desired,
-    [DRYDOCK_ANNOTATIONS.forceGranted]: wanted.forceGranted,
-  };
-  await client.patch(KINDS.node, { name }, { metadata: { resourceVersion, annotations } });
-}
-
-interface LiveObjects {
-  readonly pool: PoolResource | undefined;
-  readonly pools: readonly PoolResource[];
-  readonly node: NodeResource | undefined;
-  readonly nodes: readonly NodeResource[];
-}
-
-/**
- * The pool is read before the nodes: a grant that is recorded on it in between makes our own record fail. All nodes are
- * read only to take a slot; whoever holds one already needs nobody else's facts.
- */
-async function readLive({ client, flavour }: ControlDependencies, input: AssignInput): Promise<LiveObjects> {
-  const pools = await client.list<PoolResource>(flavour.machineConfigPool);
-  const pool = pools.find(({ metadata }) => metadata.name === input.pool);
-  if (input.intent === 'start') {
-    const nodes = await client.list<NodeResource>(KINDS.node);
-    return { pool, pools, nodes, node: nodes.find(({ metadata }) => metadata.name === input.node) };
-  }
-  const node = await getNode(client, input.node);
-  if (node !== undefined && input.intent === 'continue' && !holdsGrant(nodeFacts(node, flavour))) {
-    return { pool, pools, node, nodes: await client.list<NodeResource>(KINDS.node) };
-  }
-  return { pool, pools, node, nodes: node === undefined ? [] : [node] };
-}
-
-async function getNode(client: ControlDependencies['client'], name: string): Promise<NodeResource | undefined> {
-  try {
-    return await client.get<NodeResource>(KINDS.node, { name });
-  } catch (error) {
-    if (failedWith(error, 'NotFound')) return undefined;
-    throw error;
-  }
-}
-
-function lastGrantOf(pool: PoolResource): LastGrant | undefined {
-  const text = pool.metadata.annotations?.[DRYDOCK_ANNOTATIONS.lastGrant];
-  if (text === undefined) return undefined;
-  try {
-    const { node, at, target, force } = JSON.parse(text) as Partial<LastGrant>;
-    if (typeof node !== 'string' || typeof at !== 'string') return undefined;
-    return {
-      node,
-      at,
-      ...(typeof target === 'string' ? { target } : {}),
-      ...(typeof force === 'string' ? { force } : {}),
-    };
-  } catch {
-    return undefined;
-  }
-}
-
-function recordGrant(
-  dependencies: ControlDependencies,
-  pool: PoolResource,
-  node: NodeFacts,
-  { desired, forceGranted }: GrantedAnnotations,
-): Promise<void> {
-  const grant: LastGrant = {
-    node: node.name,
-    at: new Date(dependencies.now()).toISOString(),
-    target: desired,
-    ...(forceGranted === null ? {} : { force: forceGranted }),
-  };
-  return writeLastGrant(dependencies, pool, JSON.stringify(grant));
-}
-
-function clearGrant(dependencies: ControlDependencies, pool: PoolResource): Promise<void> {
-  return writeLastGrant(dependencies, pool, null);
-}
-
-async function writeLastGrant({ client, flavour }: ControlDependencies, pool: PoolResource, value: string | null) {
-  await client.patch(
-    flavour.machineConfigPool,
-    { name: pool.metadata.name },
-    {
-      metadata: {
-        resourceVersion: pool.metadata.resourceVersion,
-        annotations: { [DRYDOCK_ANNOTATIONS.lastGrant]: value },
-      },
-    },
-  );
+export function assign(dependencies: ControlDependencies, input: AssignInput): Promise<Grant> {
+  return new Assignments(dependencies).assign(input);
 }

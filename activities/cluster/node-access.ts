@@ -3,6 +3,7 @@ import { apiVersionOf, EMPTY_CONFIG_NAME, type ApiFlavour } from '../../machine-
 import type { NodeFacts, PoolFacts } from '../../machine-config/pool/facts.js';
 import { KINDS, type KubernetesClient, type KubernetesObject } from '../kubernetes/client.js';
 import { alreadyExists, failedWith } from '../kubernetes/failures.js';
+import type { ControlDependencies } from './control-dependencies.js';
 
 interface ClusterRole extends KubernetesObject {
   rules?: { apiGroups: string[]; resources: string[]; resourceNames: string[]; verbs: string[] }[];
@@ -13,15 +14,21 @@ interface ClusterRoleBinding extends KubernetesObject {
   subjects?: { apiGroup: string; kind: string; name: string }[];
 }
 
+/** What is as it shall be is looked at again after this time, in case somebody changed it. */
+const LOOK_AGAIN_MILLISECONDS = 60_000;
+
+/** What each client found, or left, as it shall be: a pool's binding names thousands of nodes and hardly ever changes. */
+const IN_ORDER = new WeakMap<KubernetesClient, Map<string, { readonly wanted: unknown; readonly at: number }>>();
+
 const RBAC_GROUP = 'rbac.authorization.k8s.io';
 
 /**
- * Lets the members of a pool, and nobody else, read the rendered configs that they run or are to run, by name. A worker
- * that is stolen from one pool cannot read what another pool is configured with.
+ * Lets the members of a pool, and nobody else, read the pool and the rendered configs that they run or are to run, by
+ * name. A worker that is stolen from one pool cannot read what another pool is configured with. What was in order less
+ * than a minute ago is not read again. `now` in epoch milliseconds.
  */
 export async function syncNodeAccess(
-  client: KubernetesClient,
-  flavour: ApiFlavour,
+  { client, flavour, now }: Pick<ControlDependencies, 'client' | 'flavour' | 'now'>,
   pool: PoolFacts,
   members: readonly NodeFacts[],
 ): Promise<void> {
@@ -33,17 +40,7 @@ export async function syncNodeAccess(
     apiVersion: `${RBAC_GROUP}/v1`,
     kind: 'ClusterRole',
     metadata: { name, ...ownedBy(flavour, pool) },
-    rules:
-      readable.length === 0
-        ? []
-        : [
-            {
-              apiGroups: [flavour.group],
-              resources: [flavour.machineConfig.plural],
-              resourceNames: readable.sort(),
-              verbs: ['get'],
-            },
-          ],
+    rules: accessRules(flavour, pool.name, readable.sort()),
   };
   const binding: ClusterRoleBinding = {
     apiVersion: `${RBAC_GROUP}/v1`,
@@ -54,10 +51,34 @@ export async function syncNodeAccess(
       .map((member) => ({ apiGroup: RBAC_GROUP, kind: 'User', name: `system:node:${member.name}` }))
       .sort((a, b) => (a.name < b.name ? -1 : 1)),
   };
+  const known = IN_ORDER.get(client) ?? new Map<string, { wanted: unknown; at: number }>();
+  IN_ORDER.set(client, known);
+  const last = known.get(pool.name);
+  const wanted = { role, subjects: binding.subjects };
+  if (last !== undefined && now() - last.at < LOOK_AGAIN_MILLISECONDS && isDeepStrictEqual(last.wanted, wanted)) return;
   await ensure(client, KINDS.clusterRole, role, (found) => isDeepStrictEqual(found.rules ?? [], role.rules));
   await ensure(client, KINDS.clusterRoleBinding, binding, (found) =>
     isDeepStrictEqual(found.subjects ?? [], binding.subjects),
   );
+  known.set(pool.name, { wanted, at: now() });
+}
+
+/** The configs, and the pool itself, whose policy each node follows in its drain. */
+function accessRules(
+  { group, machineConfig, machineConfigPool }: ApiFlavour,
+  pool: string,
+  configs: readonly string[],
+) {
+  const mayGet = (resource: string, resourceNames: readonly string[]) => ({
+    apiGroups: [group],
+    resources: [resource],
+    resourceNames: [...resourceNames],
+    verbs: ['get'],
+  });
+  return [
+    ...(configs.length === 0 ? [] : [mayGet(machineConfig.plural, configs)]),
+    mayGet(machineConfigPool.plural, [pool]),
+  ];
 }
 
 function ownedBy(flavour: ApiFlavour, pool: PoolFacts): Pick<KubernetesObject['metadata'], 'ownerReferences'> {

@@ -32,6 +32,7 @@ export function poolFacts(pool: PoolResource): PoolFacts {
     resumedAt: timeIn(annotations[DRYDOCK_ANNOTATIONS.resume]),
     runNow: annotations[DRYDOCK_ANNOTATIONS.runNow],
     rolloutStartedAt: timeIn(status?.rollouts?.findLast((rollout) => rollout.target === target)?.startedAt),
+    rollingBack: target === undefined || target === spec.configuration?.name ? undefined : true,
   };
   return {
     name: metadata.name,
@@ -47,7 +48,7 @@ export function targetDemands(
   pool: PoolResource,
   configs: CachedObjects<MachineConfigResource>,
 ): OsDemands | undefined {
-  const config = configs.get(pool.spec.configuration?.name ?? '');
+  const config = configs.get(targetOf(pool) ?? '');
   return config && osDemands(config.spec);
 }
 

@@ -41,7 +41,13 @@ export type EvictionResult =
   | { readonly outcome: 'evicted' }
   | { readonly outcome: 'gone' }
   /** 429 or the 500 of two budgets on one pod; `why` names the budget, for example `PDB shop/cart allows 0 disruptions`. */
-  | { readonly outcome: 'refused'; readonly why: string; readonly retryAfterSeconds?: number };
+  | {
+      readonly outcome: 'refused';
+      readonly why: string;
+      /** `namespace/name` of the budget, where one alone refuses. */
+      readonly budget?: string;
+      readonly retryAfterSeconds?: number;
+    };
 
 /**
  * The narrow client: only the calls we make. Every method rejects with an ApplicationFailure whose type is a FailureCode
@@ -62,7 +68,12 @@ export interface KubernetesClient {
     mergePatch: object,
     subresource?: 'status',
   ): Promise<T>;
-  delete(resource: ResourceKind, object: ObjectName): Promise<void>;
+  /** With its own grace period. `uid`: only the object of that uid; another one of its name is a Conflict. */
+  delete(resource: ResourceKind, object: ObjectName & { readonly uid?: string | undefined }): Promise<void>;
+  /** The kind of that name as the API server serves it, asked of its discovery; undefined: it knows none. */
+  discover(apiVersion: string, kind: string): Promise<ResourceKind | undefined>;
+  /** What the API server's own check of its etcd says when it fails; undefined: it is well, or may not be asked. */
+  etcdProblem(): Promise<string | undefined>;
   /** pods/eviction; refusals by budgets are values. */
   evict(pod: { name: string; namespace: string; uid?: string }): Promise<EvictionResult>;
   /**
@@ -75,6 +86,8 @@ export interface KubernetesClient {
 export interface WatchHandler<T extends KubernetesObject> {
   onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): void;
   onSynced?(): void;
+  /** Everything up to this resourceVersion has been told: after each full list, each change and each bookmark. */
+  onVersion?(resourceVersion: string): void;
   onError?(error: unknown): void;
 }
 
@@ -93,12 +106,25 @@ const rbac = (plural: string, kind: string): ResourceKind => ({
   namespaced: false,
 });
 
+const admission = (plural: string, kind: string): ResourceKind => ({
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  plural,
+  kind,
+  namespaced: false,
+});
+
 /** Kinds that are not of the MachineConfig API. */
 export const KINDS = {
   node: core('nodes', 'Node', false),
   pod: core('pods', 'Pod', true),
   namespace: core('namespaces', 'Namespace', false),
   event: core('events', 'Event', true),
+  serviceAccount: core('serviceaccounts', 'ServiceAccount', true),
+  role: { ...rbac('roles', 'Role'), namespaced: true },
+  roleBinding: { ...rbac('rolebindings', 'RoleBinding'), namespaced: true },
+  validatingAdmissionPolicy: admission('validatingadmissionpolicies', 'ValidatingAdmissionPolicy'),
+  validatingAdmissionPolicyBinding: admission('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding'),
   clusterRole: rbac('clusterroles', 'ClusterRole'),
   clusterRoleBinding: rbac('clusterrolebindings', 'ClusterRoleBinding'),
   customResourceDefinition: {
@@ -108,7 +134,20 @@ export const KINDS = {
     kind: 'CustomResourceDefinition',
     namespaced: false,
   },
+  selfSubjectReview: {
+    group: 'authentication.k8s.io',
+    version: 'v1',
+    plural: 'selfsubjectreviews',
+    kind: 'SelfSubjectReview',
+    namespaced: false,
+  },
+  persistentVolumeClaim: core('persistentvolumeclaims', 'PersistentVolumeClaim', true),
+  persistentVolume: core('persistentvolumes', 'PersistentVolume', false),
   deployment: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true },
+  replicaSet: { group: 'apps', version: 'v1', plural: 'replicasets', kind: 'ReplicaSet', namespaced: true },
+  statefulSet: { group: 'apps', version: 'v1', plural: 'statefulsets', kind: 'StatefulSet', namespaced: true },
+  replicationController: core('replicationcontrollers', 'ReplicationController', true),
+  job: { group: 'batch', version: 'v1', plural: 'jobs', kind: 'Job', namespaced: true },
   podDisruptionBudget: {
     group: 'policy',
     version: 'v1',

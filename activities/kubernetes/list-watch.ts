@@ -91,6 +91,7 @@ export class ListWatch<T extends KubernetesObject> {
       this.synced = true;
       this.guarded(() => this.handler.onSynced?.());
     }
+    this.reached(resourceVersion);
     return resourceVersion;
   }
 
@@ -103,12 +104,18 @@ export class ListWatch<T extends KubernetesObject> {
         throw new Error(`the watch ended: ${event.object.code ?? ''} ${event.object.message ?? ''}`.trim());
       }
       reached = event.object.metadata.resourceVersion ?? reached;
-      if (event.type === 'BOOKMARK') continue;
-      if (event.type === 'DELETED') this.known.delete(keyOf(event.object));
-      else this.known.set(keyOf(event.object), event.object);
-      this.tell(event.type, event.object);
+      if (event.type !== 'BOOKMARK') {
+        if (event.type === 'DELETED') this.known.delete(keyOf(event.object));
+        else this.known.set(keyOf(event.object), event.object);
+        this.tell(event.type, event.object);
+      }
+      this.reached(reached);
     }
     return reached;
+  }
+
+  private reached(resourceVersion: string): void {
+    this.guarded(() => this.handler.onVersion?.(resourceVersion));
   }
 
   private tell(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): void {

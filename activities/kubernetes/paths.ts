@@ -19,6 +19,12 @@ export function resourcePath(resource: ResourceKind, { namespace, name, subresou
   return `${root}/${parts.map(encodeURIComponent).join('/')}`;
 }
 
+/** `/api/v1`, `/apis/apps/v1`: what is served under an apiVersion. */
+export function groupPath(apiVersion: string): string {
+  const root = apiVersion.includes('/') ? '/apis' : '/api';
+  return `${root}/${apiVersion.split('/').map(encodeURIComponent).join('/')}`;
+}
+
 export function withQuery(path: string, query: Query): string {
   const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`;

@@ -12,7 +12,8 @@ import { evictionBody, evictionResult, type EvictedPod } from './eviction.js';
 import { refusedCall, type FailedCall } from './failures.js';
 import type { ClusterSource } from './kubeconfig.js';
 import { ListWatch, parseJsonLines, type ListResult, type WatchEvent } from './list-watch.js';
-import { resourcePath, withQuery } from './paths.js';
+import { discovered } from './discovery.js';
+import { groupPath, resourcePath, withQuery } from './paths.js';
 import { parseStatus, Transport, type Answer, type Call } from './transport.js';
 
 export type { ClusterSource } from './kubeconfig.js';
@@ -22,6 +23,7 @@ const PAGE = '500';
 const WATCH_SECONDS = 300;
 /** A bookmark comes at least each minute; longer silence than a whole watch means that nobody is there. */
 const WATCH_SILENCE_SECONDS = WATCH_SECONDS + 30;
+const DELETE_OPTIONS = { apiVersion: 'v1', kind: 'DeleteOptions' };
 /** Shown in managedFields. */
 const FIELD_MANAGER = 'drydock';
 
@@ -101,9 +103,11 @@ class RestClient implements ClosableKubernetesClient {
     });
   }
 
-  async delete(resource: ResourceKind, object: ObjectName): Promise<void> {
+  async delete(resource: ResourceKind, object: ObjectName & { readonly uid?: string | undefined }): Promise<void> {
     const call = named('delete', resource, object);
-    await this.json({ ...call, method: 'DELETE', path: resourcePath(resource, call) });
+    const { uid } = object;
+    const body = uid === undefined ? {} : { body: { ...DELETE_OPTIONS, preconditions: { uid } } };
+    await this.json({ ...call, method: 'DELETE', path: resourcePath(resource, call), ...body });
   }
 
   async evict(pod: EvictedPod): Promise<EvictionResult> {
@@ -111,6 +115,19 @@ class RestClient implements ClosableKubernetesClient {
     const path = resourcePath(KINDS.pod, { ...call, subresource: 'eviction' });
     const answer = await this.transport.send({ ...call, method: 'POST', path, body: evictionBody(pod) });
     return evictionResult(pod, refusalOf(answer));
+  }
+
+  async discover(apiVersion: string, kind: string): Promise<ResourceKind | undefined> {
+    const call = { verb: 'discover', kind, method: 'GET', path: groupPath(apiVersion) } as const;
+    const answer = await this.transport.send(call);
+    return answer.status === 404 ? undefined : discovered(apiVersion, kind, accepted(call, answer));
+  }
+
+  async etcdProblem(): Promise<string | undefined> {
+    const call = { verb: 'ask', kind: 'etcd', method: 'GET', path: '/readyz/etcd' } as const;
+    const { status, text } = await this.transport.send(call);
+    // Anything but a failed check says nothing of etcd: not allowed to ask, or a server without this check.
+    return status === 500 ? text.replace(/\s+/g, ' ').trim().slice(0, 500) : undefined;
   }
 
   watch<T extends KubernetesObject>(resource: ResourceKind, handler: WatchHandler<T>, signal: AbortSignal): void {

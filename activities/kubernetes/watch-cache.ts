@@ -19,12 +19,22 @@ export interface WatchCacheOptions {
   readonly onError?: (error: unknown) => void;
 }
 
+/** How far a cache is behind the API server, as far as it can know. */
+export interface Freshness {
+  /** The cache has seen everything up to this resourceVersion; single objects may be newer. */
+  readonly version: string;
+  /** Epoch milliseconds at which the watch was heard of last, be it only by a bookmark. */
+  readonly heardAt: number;
+}
+
 /** The objects of one kind as the watch shows them: soon, not at once. */
 export class WatchCache<T extends KubernetesObject> {
   private readonly objects = new Map<string, T>();
   private readonly listeners = new Set<(change: CacheChange<T>) => void>();
   private readonly firstList: Promise<void>;
   private isComplete = false;
+  private readonly progressListeners = new Set<(version: string) => void>();
+  private reached: Freshness | undefined;
 
   constructor(client: KubernetesClient, resource: ResourceKind, options: WatchCacheOptions) {
     const { signal, delayMs = 0, onError } = options;
@@ -49,6 +59,11 @@ export class WatchCache<T extends KubernetesObject> {
             signal.removeEventListener('abort', stopped);
             resolve();
           }),
+        onVersion: (version) =>
+          later(() => {
+            this.reached = { version, heardAt: Date.now() };
+            for (const listener of this.progressListeners) listener(version);
+          }),
         onError: (error) => onError?.(error),
       },
       signal,
@@ -68,6 +83,28 @@ export class WatchCache<T extends KubernetesObject> {
   /** All objects, in no particular order. They are shared: do not change them. */
   list(): T[] {
     return [...this.objects.values()];
+  }
+
+  /** Undefined before the first full list. */
+  freshness(): Freshness | undefined {
+    return this.reached;
+  }
+
+  /** Resolves true once the cache has come to a version that is enough, false if that lasts too long. */
+  async reaches(isEnough: (version: string) => boolean, timeoutMs: number): Promise<boolean> {
+    if (this.reached !== undefined && isEnough(this.reached.version)) return true;
+    return new Promise((resolve) => {
+      const end = (answer: boolean): void => {
+        clearTimeout(timer);
+        this.progressListeners.delete(listener);
+        resolve(answer);
+      };
+      const listener = (version: string): void => {
+        if (isEnough(version)) end(true);
+      };
+      const timer = setTimeout(() => end(false), timeoutMs);
+      this.progressListeners.add(listener);
+    });
   }
 
   get(object: ObjectName | string): T | undefined {

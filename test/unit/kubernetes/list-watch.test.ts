@@ -16,6 +16,7 @@ type Script = { list?: ListResult<KubernetesObject> | Error; watch?: WatchEvent<
 /** Plays one list and one watch after another; when the script is over the watch stays silent. */
 function play(script: Script[]) {
   const seen: string[] = [];
+  const versions: string[] = [];
   const asked: string[] = [];
   const end = new AbortController();
   const lists = script.flatMap(({ list }) => list ?? []);
@@ -38,17 +39,35 @@ function play(script: Script[]) {
     {
       onChange: (type, { metadata }) => seen.push(`${type} ${metadata.name} ${metadata.uid ?? ''}`),
       onSynced: () => seen.push('synced'),
+      onVersion: (version) => versions.push(`${version} after ${seen.length}`),
       onError: (error) => seen.push(`error ${(error as Error).message}`),
     },
     { firstMilliseconds: 1, maxMilliseconds: 4, healthyMilliseconds: 1000 },
   );
-  return { seen, asked, end, finished: listWatch.run(end.signal) };
+  return { seen, versions, asked, end, finished: listWatch.run(end.signal) };
 }
 
 async function* events(list: WatchEvent<KubernetesObject>[] | undefined, signal: AbortSignal) {
   if (list === undefined) await new Promise((resolve) => signal.addEventListener('abort', resolve));
   for (const event of list ?? []) yield await Promise.resolve(event);
 }
+
+test('tells how far it has come after all of a list, each change and each bookmark, and not before', async () => {
+  const { versions, end, finished } = play([
+    {
+      list: { items: [object('a', '1'), object('b', '2')], resourceVersion: '5' },
+      watch: [
+        { type: 'MODIFIED', object: object('a', '7') },
+        { type: 'BOOKMARK', object: object('', '9') },
+      ],
+    },
+  ]);
+  await vi.waitFor(() => expect(versions).toHaveLength(3));
+  end.abort();
+  await finished;
+  // Two objects and `synced`, then one change.
+  expect(versions).toEqual(['5 after 3', '7 after 4', '9 after 4']);
+});
 
 test('after an error everything is listed again, and only what differs is told', async () => {
   const { seen, asked, end, finished } = play([

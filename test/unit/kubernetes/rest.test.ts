@@ -210,3 +210,26 @@ test('a watch lists, follows, resumes where the server ended it, and stops at on
   end.abort();
   await closed;
 });
+
+test('a kind is found by its apiVersion in what the API server serves, and subresources are none', async () => {
+  const resources = [
+    { name: 'deployments/scale', kind: 'Deployment', namespaced: true },
+    { name: 'deployments', kind: 'Deployment', namespaced: true },
+  ];
+  answer = (request, response) =>
+    json(response, request.url === '/apis/apps/v1' ? 200 : 404, { kind: 'APIResourceList', resources });
+  expect(await client.discover('apps/v1', 'Deployment')).toEqual(KINDS.deployment);
+  expect(await client.discover('apps/v1', 'Widget')).toBeUndefined();
+  expect(await client.discover('example.com/v1', 'Widget')).toBeUndefined();
+  expect(requests.at(-1)?.line).toBe('GET /apis/example.com/v1');
+});
+
+test('etcd has a problem only when the check of it fails, and not when it may not be asked', async () => {
+  answer = (_, response) => void response.writeHead(500).end('[-]etcd failed: reason withheld\nreadyz check failed');
+  expect(await client.etcdProblem()).toBe('[-]etcd failed: reason withheld readyz check failed');
+  expect(requests[0]?.line).toBe('GET /readyz/etcd');
+  for (const status of [200, 403, 404]) {
+    answer = (_, response) => void response.writeHead(status).end('ok');
+    expect(await client.etcdProblem()).toBeUndefined();
+  }
+});

@@ -29,6 +29,22 @@ test('the cache follows the cluster and tells what was before', async () => {
   expect(cache.list()).toEqual([]);
 });
 
+test('the cache knows how far it has come, and can be waited for', async () => {
+  const cluster = new FakeCluster();
+  cluster.add(KINDS.node, { metadata: { name: 'a' } });
+  const cache = new WatchCache(cluster, KINDS.node, { signal: new AbortController().signal });
+  expect(cache.freshness()).toBeUndefined();
+  await cache.synced();
+  await vi.waitFor(() => expect(cache.freshness()).toBeDefined());
+  const before = cache.freshness()?.version;
+  expect(await cache.reaches((version) => version === before, 0)).toBe(true);
+  const waiting = cache.reaches((version) => version !== before, 10_000);
+  const { metadata } = await cluster.patch(KINDS.node, { name: 'a' }, { metadata: { labels: { step: '2' } } });
+  expect(await waiting).toBe(true);
+  expect(cache.freshness()?.version).toBe(metadata.resourceVersion);
+  expect(await cache.reaches(() => false, 1)).toBe(false);
+});
+
 test('objects of a namespaced kind are found by namespace and name', async () => {
   const cluster = new FakeCluster();
   for (const namespace of ['shop', 'bank']) cluster.add(KINDS.pod, { metadata: { name: 'web', namespace } });
