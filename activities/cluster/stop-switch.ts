@@ -1,0 +1,53 @@
+import { DRYDOCK_ANNOTATIONS } from '../../machine-config/api/flavour.js';
+import { MACHINE_CONFIGURATION_NAME } from '../../machine-config/api/machine-configuration.js';
+import { ifThere } from '../kubernetes/failures.js';
+import type { ControlDependencies, MachineConfigurationResource } from './control-dependencies.js';
+
+/** The API server sends a bookmark each minute: a watch that is silent for longer may have lost its connection. */
+const LONGEST_SILENCE_MILLISECONDS = 75_000;
+/** Where there is no watch to ask, the answer to one call serves all questions of this time. */
+const REMEMBERED_MILLISECONDS = 2_000;
+
+type Dependencies = Pick<ControlDependencies, 'client' | 'flavour' | 'configurations' | 'now'>;
+
+/** MachineConfiguration `cluster`: the switch that stops everything, and what holds for all pools. */
+export class StopSwitch {
+  readonly #dependencies: Dependencies;
+  #asked: { readonly at: number; readonly answer: Promise<MachineConfigurationResource | undefined> } | undefined;
+
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /**
+   * The object as the watch shows it, if that was heard of lately; a call otherwise. So an answer costs nothing as a
+   * rule, and one that a broken watch would give is at most 75 seconds old. Undefined: there is none.
+   */
+  configuration(): Promise<MachineConfigurationResource | undefined> {
+    const { configurations, now } = this.#dependencies;
+    const heardAt = configurations?.freshness?.()?.heardAt;
+    if (configurations !== undefined && heardAt !== undefined && now() - heardAt <= LONGEST_SILENCE_MILLISECONDS) {
+      return Promise.resolve(configurations.get(MACHINE_CONFIGURATION_NAME));
+    }
+    if (this.#asked === undefined || now() - this.#asked.at >= REMEMBERED_MILLISECONDS) {
+      const answer = this.live();
+      this.#asked = { at: now(), answer };
+      // A failure is told to whoever asked, and the next one asks again.
+      answer.catch(() => (this.#asked = undefined));
+    }
+    return this.#asked.answer;
+  }
+
+  /** Past the watch. Undefined: there is none, or the cluster does not know the kind. */
+  live(): Promise<MachineConfigurationResource | undefined> {
+    const { client, flavour } = this.#dependencies;
+    return ifThere(() =>
+      client.get<MachineConfigurationResource>(flavour.machineConfiguration, { name: MACHINE_CONFIGURATION_NAME }),
+    );
+  }
+}
+
+/** Why everything is stopped; undefined: it is not. */
+export function stopReason(configuration: MachineConfigurationResource | undefined): string | undefined {
+  return configuration?.metadata.annotations?.[DRYDOCK_ANNOTATIONS.stop] || undefined;
+}

@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { KINDS } from '../../activities/kubernetes/client.js';
+import type { UpdateNodeResult } from '../../workflows/contract/inputs.js';
+import { Gate } from '../support/gate.js';
+import type { SimulatedNode } from '../support/simulated-node.js';
+import { until, WorkflowLab } from '../support/workflow-lab.js';
+
+/** Far less than the first timer of a node that waits before its reboot: it must have been told. */
+const WITHIN_SECONDS = 10;
+const CART = [{ pod: 'shop/cart-1', why: 'PDB shop/cart allows 0 disruptions' }];
+
+// One after the other: the switch is one for all pools.
+describe('stop and go', () => {
+  let lab: WorkflowLab;
+  beforeAll(async () => {
+    lab = await WorkflowLab.start();
+  });
+  afterAll(() => lab.stop());
+
+  async function settled(pool: string, count = 1): Promise<[SimulatedNode, ...SimulatedNode[]]> {
+    const { nodes } = await lab.addSettledPool(pool, count);
+    return nodes as [SimulatedNode, ...SimulatedNode[]];
+  }
+  async function goAndMeasure(pool: string, nodes: readonly SimulatedNode[]): Promise<number> {
+    const begun = Date.now();
+    await lab.stopEverything(null);
+    await lab.untilUpdated(pool, nodes);
+    return (Date.now() - begun) / 1000;
+  }
+
+  it('leave a node whose config is on its disk waiting before its reboot, and reboot it within seconds', async () => {
+    const [node, next] = await settled('applied', 2);
+    const written = new Gate();
+    let applies = false;
+    node.before = (step) => {
+      if (step !== 'apply') return undefined;
+      applies = true;
+      return written.wait();
+    };
+    await lab.revise('applied', 'second');
+    await until('it applies', () => applies);
+    await lab.stopEverything('storage is on fire');
+    written.open();
+    await until('it says for what it waits', async () => (await lab.sentenceOf(node.name)).startsWith('Waiting: '));
+    expect(await lab.sentenceOf(node.name)).toMatch(
+      /waits before its reboot: everything is stopped \(storage is on fire\)/,
+    );
+    await until('the rollout says so too', async () => {
+      const { turn } = await lab
+        .rollout('applied')
+        .query<{ turn: { waiting: { code: string } | null } }>('rolloutStatus');
+      return turn.waiting?.code === 'Stopped';
+    });
+    expect([node.boots, next?.steps]).toEqual([1, expect.not.arrayContaining(['cordon', 'apply']) as string[]]);
+    expect(await goAndMeasure('applied', [node, next!])).toBeLessThan(WITHIN_SECONDS);
+    expect([node.boots, next?.boots]).toEqual([2, 2]);
+  });
+
+  it('give back a node that drains, at once and as it was, and start again within seconds', async () => {
+    const [node] = await settled('draining');
+    node.blockers = CART;
+    const before = node.facts.current;
+    await lab.revise('draining', 'second');
+    await until('it drains', () => node.steps.includes('drain'));
+    const update = lab.update(node.name);
+    const { runId } = await update.describe();
+    await lab.stopEverything('wait for Ann');
+    const result = (await lab.update(node.name, runId).result()) as UpdateNodeResult;
+    expect(result).toMatchObject({ outcome: 'superseded', reason: expect.stringContaining('wait for Ann') as string });
+    expect(node.facts).toMatchObject({ current: before, desired: before, unschedulable: false, state: 'Done' });
+    expect(node.facts.cordonedFor).toBeUndefined();
+    // Applied once, when it was adopted.
+    expect([node.boots, node.steps.filter((step) => step === 'apply').length]).toEqual([1, 1]);
+    node.blockers = [];
+    expect(await goAndMeasure('draining', [node])).toBeLessThan(WITHIN_SECONDS);
+  });
+
+  it('let nothing start', async () => {
+    const [node] = await settled('fresh');
+    const adopted = node.steps.length;
+    await lab.stopEverything('wait');
+    await lab.revise('fresh', 'second');
+    await until('the rollout says why', async () => {
+      const { status } = await lab.rollout('fresh').describe();
+      if (status.name !== 'RUNNING') return false;
+      const { turn } = await lab
+        .rollout('fresh')
+        .query<{ turn: { waiting: { code: string } | null } | null }>('rolloutStatus');
+      return turn?.waiting?.code === 'Stopped';
+    });
+    expect(node.steps).toHaveLength(adopted);
+    expect(await goAndMeasure('fresh', [node])).toBeLessThan(WITHIN_SECONDS);
+  });
+});
+
+describe('the only node of a control plane', () => {
+  let lab: WorkflowLab;
+  beforeAll(async () => {
+    lab = await WorkflowLab.start();
+  });
+  afterAll(() => lab.stop());
+
+  it('takes the API server away with its reboot, which is waiting and no failure', async () => {
+    const { nodes } = await lab.addSettledPool('sole', 1);
+    const [node] = nodes as [SimulatedNode];
+    const label = { 'node-role.kubernetes.io/control-plane': '' };
+    await lab.cluster.patch(KINDS.node, { name: node.name }, { metadata: { labels: label } });
+    let away = false;
+    const refusals: string[] = [];
+    lab.cluster.intercept(({ verb, resource, subresource }) => {
+      // The kubelet itself reports again as soon as it can.
+      if (!away || subresource === 'status') return;
+      refusals.push(`${verb} ${resource.kind}`);
+      throw new Error('connect ECONNREFUSED');
+    });
+    node.before = (step) => {
+      // Down with the reboot; the kubelet has the API server running again before it reports itself.
+      if (step === 'confirm' && refusals.length === 0) away = true;
+    };
+    await lab.revise('sole', 'second');
+    await until('everybody finds the API server away', () => new Set(refusals).size >= 2 && refusals.length >= 5);
+    away = false;
+    await lab.untilUpdated('sole', nodes);
+    expect(await lab.update(node.name).result()).toMatchObject({ outcome: 'updated', rebooted: true });
+    expect([node.boots, node.facts.failure]).toEqual([2, undefined]);
+  });
+});
