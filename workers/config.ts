@@ -46,6 +46,11 @@ const seconds = z.number().nonnegative().exactOptional();
 
 /** The control worker. */
 export const CONTROL_SETTINGS = {
+  ownNode: setting(
+    'DRYDOCK_NODE_NAME',
+    optionalText,
+    'the Node that this worker itself runs on, which is updated last of the control plane',
+  ),
   tuning: setting(
     'DRYDOCK_TUNING',
     z
@@ -66,9 +71,20 @@ export const CONTROL_SETTINGS = {
           tickSeconds: seconds,
           restSeconds: seconds,
           settleSeconds: seconds,
+          statusSeconds: seconds,
         }),
       ),
     'times of the pool workflows as a JSON object, in seconds',
+  ),
+  metricsAddress: setting(
+    'DRYDOCK_METRICS_ADDRESS',
+    optionalText,
+    'where Prometheus finds the metrics of the pools and a probe the health, host:port',
+  ),
+  temporalMetricsAddress: setting(
+    'DRYDOCK_TEMPORAL_METRICS_ADDRESS',
+    optionalText,
+    "where Prometheus finds the metrics of Temporal's SDK, host:port",
   ),
   watchDelayMs: setting(
     'DRYDOCK_WATCH_DELAY_MS',
@@ -103,6 +119,8 @@ export const NODE_SETTINGS = {
     z.enum(['auto', 'none', 'bootc', 'rpm-ostree', 'grub', 'grubby']).default('auto'),
     'what changes kernel arguments and the image of this host',
   ),
+  podName: setting('DRYDOCK_POD_NAME', optionalText, 'the pod that this worker runs in, which a drain leaves alone'),
+  podNamespace: setting('DRYDOCK_POD_NAMESPACE', optionalText, 'the namespace of that pod'),
   metricsAddress: setting('DRYDOCK_METRICS_ADDRESS', optionalText, 'where Prometheus finds the metrics, host:port'),
   probationSeconds: setting(
     'DRYDOCK_PROBATION_SECONDS',

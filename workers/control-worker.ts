@@ -1,14 +1,15 @@
 import { WorkflowNotFoundError, type Client } from '@temporalio/client';
 import { Worker, type NativeConnection, type WorkerOptions } from '@temporalio/worker';
+import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import type {
   MachineConfigResource,
+  MachineConfigurationResource,
   NodeResource,
   PoolResource,
   RunningUpdates,
 } from '../activities/cluster/control-dependencies.js';
 import { createControlActivities } from '../activities/cluster/create-control-activities.js';
-import type { MachineConfigurationResource } from '../activities/cluster/disruption-policies.js';
 import {
   hintsOfMachineConfig,
   hintsOfMachineConfiguration,
@@ -16,13 +17,17 @@ import {
   hintsOfPool,
 } from '../activities/cluster/pool-hints.js';
 import { CLUSTER_MEMO } from '../activities/cluster/signal-pool.js';
+import { removeLeftTaints } from '../activities/cluster/waiting-taints.js';
 import { KINDS, type KubernetesClient, type KubernetesObject } from '../activities/kubernetes/client.js';
 import { failedWith } from '../activities/kubernetes/failures.js';
 import { WatchCache } from '../activities/kubernetes/watch-cache.js';
 import type { ApiFlavour, ResourceKind } from '../machine-config/api/flavour.js';
 import { CONTROL_TASK_QUEUE, updateNodeId } from '../workflows/contract/ids.js';
 import type { PoolTuning } from '../workflows/contract/inputs.js';
+import { controlReports } from './control-reports.js';
+import { controlStatus } from './control-status.js';
 import { PoolSignaller } from './pool-signaller.js';
+import { serveStatus, type StatusServer, type StatusSource } from './status-server.js';
 
 /**
  * Every control worker starts and tells every pool's workflow this often. This, not a timer inside Temporal, is what
@@ -40,6 +45,10 @@ export interface ControlWorkerOptions {
   readonly workflows: Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath'>;
   readonly tuning: PoolTuning;
   readonly logger: Logger;
+  /** The Node that this process runs on, if it runs in a pod. */
+  readonly ownNode?: string;
+  /** Where metrics and health are served, `host:port`; absent: nowhere. */
+  readonly metricsAddress?: string;
   /** Shows every change to the watches this much later; for tests of lagging watches. */
   readonly watchDelayMs?: number;
 }
@@ -77,9 +86,13 @@ export async function startControlWorker(options: ControlWorkerOptions): Promise
     if (!failedWith(error, 'NotFound')) broken(error, watch);
   });
 
+  let worker: Worker | undefined;
+  let server: StatusServer | undefined;
   try {
+    const status = controlStatus({ flavour, nodes, pools, workerState: () => worker?.getState(), now: Date.now });
+    server = await served(options, status);
     await Promise.all([nodes.synced(), pools.synced(), machineConfigs.synced()]);
-    const worker = await Worker.create({
+    const running = await Worker.create({
       connection,
       namespace: temporal.options.namespace,
       taskQueue: CONTROL_TASK_QUEUE,
@@ -91,11 +104,23 @@ export async function startControlWorker(options: ControlWorkerOptions): Promise
         nodes,
         pools,
         configs: machineConfigs,
+        configurations,
+        ...(options.ownNode === undefined ? {} : { ownNode: options.ownNode }),
         updates: runningUpdates(temporal),
+        ...controlReports({
+          client: kubernetes,
+          flavour,
+          nodes,
+          pools,
+          now: Date.now,
+          instance: hostname(),
+          logger,
+        }),
         now: Date.now,
       }),
       shutdownGraceTime: '20s',
     });
+    worker = running;
     const signaller = new PoolSignaller({ client: temporal, cluster, tuning, logger });
     const everyPool = () =>
       signaller.hint(pools.list().map(({ metadata }) => ({ pool: metadata.name, what: 'config' as const })));
@@ -104,22 +129,37 @@ export async function startControlWorker(options: ControlWorkerOptions): Promise
     machineConfigs.onChange((change) => signaller.hint(hintsOfMachineConfig(change, pools.list())));
     configurations.onChange((change) => signaller.hint(hintsOfMachineConfiguration(change, pools.list())));
     everyPool();
-    const repeat = setInterval(everyPool, REPEAT_MILLISECONDS);
-    const finished = worker.run().finally(() => {
+    const repeat = setInterval(() => {
+      everyPool();
+      void removeLeftTaints({ client: kubernetes, flavour, nodes, pools });
+    }, REPEAT_MILLISECONDS);
+    const finished = running.run().finally(() => {
       clearInterval(repeat);
       signaller.stop();
+      server?.close();
       watching.abort();
     });
     return {
       finished,
       stop: () => {
-        if (worker.getState() === 'RUNNING') worker.shutdown();
+        if (running.getState() === 'RUNNING') running.shutdown();
       },
     };
   } catch (error) {
+    server?.close();
     watching.abort();
     throw error;
   }
+}
+
+async function served(
+  { metricsAddress, logger }: ControlWorkerOptions,
+  source: StatusSource,
+): Promise<StatusServer | undefined> {
+  if (metricsAddress === undefined) return undefined;
+  const server = await serveStatus(metricsAddress, source);
+  logger.info({ url: server.url }, 'Metrics and health are served');
+  return server;
 }
 
 async function readClusterUid(kubernetes: KubernetesClient): Promise<string> {

@@ -8,6 +8,7 @@ import { CLUSTER_SETTINGS, CONTROL_SETTINGS, LOG_SETTINGS, parseEnvironment, red
 import { connectTemporal, temporalConfig } from './connection.js';
 import { startControlWorker } from './control-worker.js';
 import { createLogger, installRuntime } from './runtime.js';
+import { VERSION } from './version.js';
 
 /** The bundle that a package carries; a clone bundles its workflows as it starts. */
 const BUNDLE = fileURLToPath(new URL('workflow-bundle.js', import.meta.url));
@@ -15,10 +16,18 @@ const WORKFLOWS = fileURLToPath(new URL('../workflows/index.ts', import.meta.url
 
 /** The control worker's process: watches, workflows and the activities that need the cluster. */
 async function main(): Promise<void> {
+  if (process.argv.includes('--version')) {
+    process.stdout.write(`${VERSION}\n`);
+    return;
+  }
   const settings = { ...LOG_SETTINGS, ...CLUSTER_SETTINGS, ...CONTROL_SETTINGS };
   const values = parseEnvironment(settings);
   const logger = createLogger('drydock-control', values.logLevel);
-  installRuntime({ logger });
+  const { metricsAddress, temporalMetricsAddress } = values;
+  installRuntime({
+    logger,
+    ...(temporalMetricsAddress === undefined ? {} : { metricsAddress: temporalMetricsAddress }),
+  });
   logger.info(redacted(settings, values), 'The control worker starts');
 
   const kubernetes = createKubernetesClient(
@@ -40,6 +49,8 @@ async function main(): Promise<void> {
       workflows: existsSync(BUNDLE) ? { workflowBundle: { codePath: BUNDLE } } : { workflowsPath: WORKFLOWS },
       tuning: { ...DEFAULT_TUNING, ...values.tuning },
       logger,
+      ...(values.ownNode === undefined ? {} : { ownNode: values.ownNode }),
+      ...(metricsAddress === undefined ? {} : { metricsAddress }),
       watchDelayMs: values.watchDelayMs,
     });
     logger.info('The control worker runs');

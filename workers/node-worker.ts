@@ -8,12 +8,14 @@ import { startDriftMonitor } from '../activities/node/drift.js';
 import { createNodeEvents } from '../activities/node/events.js';
 import { createNodeMetrics } from '../activities/node/metrics.js';
 import { DEFAULT_GUARD_TIMES, type Probes } from '../activities/node/guard.js';
+import { keepRegistered } from '../activities/node/keep-registered.js';
 import { registerNode } from '../activities/node/register.js';
 import { irreconcilable } from '../activities/node/irreconcilable.js';
 import { openStateStore } from '../activities/host/state-store.js';
 import type { Host } from '../activities/host/host.js';
 import type { KubernetesClient } from '../activities/kubernetes/client.js';
 import type { ApiFlavour } from '../machine-config/api/flavour.js';
+import type { OwnPod } from '../machine-config/drain/drain-pods.js';
 import { verifyRenderedName } from '../machine-config/render/name.js';
 import type { NodeActivities } from '../workflows/contract/activities.js';
 import { nodeTaskQueue } from '../workflows/contract/ids.js';
@@ -60,10 +62,14 @@ export interface NodeWorkerOptions {
   readonly meter?: MetricMeter;
   /** How long a shutdown waits for running steps; default 60. */
   readonly graceSeconds?: number;
-  /** Ends the waiting at the start. */
+  /** The end is near: it ends the waiting at the start, and a change of the host that is under way is put back. */
   readonly signal?: AbortSignal;
   /** What the guard of a real host looks at; absent: the node is left to the engine alone. */
   readonly probes?: Probes;
+  /** The pod that this worker runs in; absent: it is a service of the host. */
+  readonly ownPod?: OwnPod;
+  /** How often it looks whether its Node still knows this worker; default 5 minutes. */
+  readonly registrationEveryMs?: number;
   /** For simulated hosts, which stop to answer when they go down. */
   readonly wrap?: (activities: NodeActivities) => NodeActivities;
 }
@@ -76,7 +82,7 @@ export interface RunningNodeWorker {
 }
 
 export function nodeDependencies(options: NodeWorkerOptions): NodeDependencies {
-  const { node, clusterUid, flavour, client, host, meter, logger } = options;
+  const { node, clusterUid, flavour, client, host, meter, logger, signal, ownPod } = options;
   const now = () => new Date();
   const onError = (err: unknown) => logger.debug({ err, node }, 'an Event could not be written');
   return {
@@ -91,7 +97,9 @@ export function nodeDependencies(options: NodeWorkerOptions): NodeDependencies {
     hasItsName: verifyRenderedName,
     irreconcilable: (old, next) => irreconcilable(old, next, flavour.sshUser),
     events: createNodeEvents({ client, node, now, onError }),
-    ...(meter === undefined ? {} : { metrics: createNodeMetrics(meter, flavour) }),
+    ...(signal === undefined ? {} : { stopping: signal }),
+    ...(ownPod === undefined ? {} : { ownPod }),
+    ...(meter === undefined ? {} : { metrics: createNodeMetrics(meter, flavour, node) }),
   };
 }
 
@@ -104,14 +112,20 @@ export async function startNodeWorker(options: NodeWorkerOptions): Promise<Runni
   const deps = nodeDependencies(options);
   const activities = (options.wrap ?? ((same) => same))(createNodeActivities(deps));
   const guard = startGuard(options, deps);
-  await registerNode(deps, {
-    ...(signal === undefined ? {} : { signal }),
-    onRetry: (err, delayMs) => logger.warn({ err, node, delayMs }, 'registration failed; trying again'),
-  });
+  const onRetry = (err: unknown, delayMs: number) =>
+    logger.warn({ err, node, delayMs }, 'registration failed; trying again');
+  await registerNode(deps, { ...(signal === undefined ? {} : { signal }), onRetry });
   const drift = options.times && startDriftMonitor(deps, { scanSeconds: options.times.scanSeconds, signal, logger });
   const connection = typeof options.connection === 'function' ? await options.connection() : options.connection;
   let worker = await createWorker({ ...options, connection }, activities);
   let isStopped = false;
+  const serving = new AbortController();
+  // Not awaited at the end: on a machine that has lost its power its read of the Node hangs for ever.
+  void keepRegistered(deps, {
+    signal: AbortSignal.any([serving.signal, ...(signal ? [signal] : [])]),
+    onRetry,
+    ...(options.registrationEveryMs === undefined ? {} : { everyMs: options.registrationEveryMs }),
+  });
 
   async function serve(): Promise<void> {
     for (;;) {
@@ -130,6 +144,7 @@ export async function startNodeWorker(options: NodeWorkerOptions): Promise<Runni
   return {
     finished: serve().finally(async () => {
       guard.abort();
+      serving.abort();
       await drift?.stop();
     }),
     stop() {

@@ -21,7 +21,7 @@ import { connectTemporal, temporalConfig } from './connection.js';
 import { findNodeKubeconfig } from './credentials.js';
 import { lastingMeter } from './lasting-meter.js';
 import { openNodeHost } from './node-host.js';
-import { NODE_WORKER_VERSION, startNodeWorker } from './node-worker.js';
+import { NODE_WORKER_VERSION, startNodeWorker, type NodeWorkerOptions } from './node-worker.js';
 import { markPolling, removePollingMark } from './polling-mark.js';
 import { hostProbes } from './probes.js';
 import { createLogger, installRuntime } from './runtime.js';
@@ -30,12 +30,15 @@ import { notifyServiceManager, type ServiceManager } from './systemd-notify.js';
 const SETTINGS = { ...LOG_SETTINGS, flavour: CLUSTER_SETTINGS.flavour, ...NODE_SETTINGS, ...SERVICE_SETTINGS };
 type Settings = ReturnType<typeof parseEnvironment<typeof SETTINGS>>;
 
-/** Then waiting steps end, and are tried again by the next worker; one that changes the host goes on. */
+/** Then waiting steps end, and are tried again by the next worker; one that changes the host puts it back. */
 const CANCEL_AFTER_SECONDS = 1;
 /** For the last answers to Temporal, which may be away. */
 const GOODBYE_MS = 5_000;
-/** A change of the host that still goes on then is undone at the next start. Less than the unit's TimeoutStopSec. */
-const LONGEST_STOP_MS = 80_000;
+/**
+ * For putting back what is half-done. What still goes on then, such as a service that is slow to start with its old
+ * files, is begun again at the next start. Less than the unit's TimeoutStopSec.
+ */
+const LONGEST_STOP_MS = 20_000;
 
 /**
  * The worker of one node. `DRYDOCK_ROOT` is `/` for the machine in which it runs; another folder plays one, whose reboot
@@ -60,7 +63,7 @@ async function main(): Promise<void> {
   const stopping = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stopping.abort());
   try {
-    await serve(settings, logger, stopping.signal);
+    await Promise.race([serve(settings, logger, stopping.signal), endOfPatience(settings.root, stopping.signal)]);
   } catch (error) {
     if (!stopping.signal.aborted) throw error;
   }
@@ -94,6 +97,7 @@ async function serve(settings: Settings, logger: Logger, signal: AbortSignal): P
     signal,
     graceSeconds: CANCEL_AFTER_SECONDS,
     times: settings,
+    ...ownPodOf(settings),
     ...(settings.metricsAddress === undefined ? {} : { meter: lastingMeter(() => Runtime.instance().metricMeter) }),
   });
   starting.catch(() => undefined);
@@ -106,8 +110,14 @@ async function serve(settings: Settings, logger: Logger, signal: AbortSignal): P
     const onRetry = (err: unknown) => logger.debug({ err }, 'Temporal does not say yet that this worker polls');
     void markPolling({ root, node, version: NODE_WORKER_VERSION, identity, connection, namespace, signal, onRetry });
   }
-  await Promise.race([worker.finished, endOfPatience(root, signal)]);
+  await worker.finished;
   manager.close();
+}
+
+/** The downward API tells both or neither. */
+function ownPodOf({ podName, podNamespace }: Settings): Pick<NodeWorkerOptions, 'ownPod'> {
+  if (podName === undefined || podNamespace === undefined) return {};
+  return { ownPod: { name: podName, namespace: podNamespace } };
 }
 
 function serviceManager(settings: Settings, logger: Logger): ServiceManager {
@@ -148,7 +158,7 @@ function lazyConnection(logger: Logger, signal: AbortSignal): LazyConnection {
   return { connect: () => (connecting ??= connect()), present: () => connected };
 }
 
-/** After the signal: as long as a step changes the host, and no longer than the limit. */
+/** After the signal: as long as a step is at work on the host, and no longer than the limit. */
 async function endOfPatience(root: string, signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
   const asked = performance.now();

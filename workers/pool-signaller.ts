@@ -6,6 +6,8 @@ import type { PoolTuning } from '../workflows/contract/inputs.js';
 
 /** At most one signal a pool in this time: watches come in bursts. */
 const COALESCE_MILLISECONDS = 1000;
+/** What running updates do to their nodes is known to whoever runs them: all of it together is worth one look a while. */
+const PROGRESS_MILLISECONDS = 5000;
 
 export interface PoolSignallerOptions {
   readonly client: Client;
@@ -20,8 +22,9 @@ export interface PoolSignallerOptions {
  */
 export class PoolSignaller {
   readonly #options: PoolSignallerOptions;
+  /** What is to be told of which pool. */
   readonly #pending = new Map<string, Hint['what']>();
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timers = new Map<number, NodeJS.Timeout>();
   #stopped = false;
 
   constructor(options: PoolSignallerOptions) {
@@ -29,35 +32,51 @@ export class PoolSignaller {
   }
 
   hint(hints: readonly Hint[]): void {
-    for (const { pool, what } of hints) {
-      if (this.#pending.get(pool) !== 'config') this.#pending.set(pool, what);
-    }
-    if (this.#pending.size > 0 && !this.#stopped)
-      this.#timer ??= setTimeout(() => void this.#flush(), COALESCE_MILLISECONDS);
+    for (const { pool, what } of hints) this.#pending.set(pool, moreUrgent(this.#pending.get(pool), what));
+    for (const what of new Set(this.#pending.values())) this.#flushAfter(delayOf(what));
   }
 
   stop(): void {
     this.#stopped = true;
-    clearTimeout(this.#timer);
+    for (const timer of this.#timers.values()) clearTimeout(timer);
   }
 
-  async #flush(): Promise<void> {
-    this.#timer = undefined;
+  #flushAfter(milliseconds: number): void {
+    if (this.#stopped || this.#timers.has(milliseconds)) return;
+    this.#timers.set(
+      milliseconds,
+      setTimeout(() => void this.#flush(milliseconds), milliseconds),
+    );
+  }
+
+  async #flush(milliseconds: number): Promise<void> {
+    this.#timers.delete(milliseconds);
     const hints = [...this.#pending].map(([pool, what]) => ({ pool, what }));
-    this.#pending.clear();
-    const unsent = await Promise.all(hints.map(async (hint) => ((await this.#send(hint)) ? [] : [hint])));
+    const due = hints.filter(({ what }) => delayOf(what) <= milliseconds);
+    for (const { pool } of due) this.#pending.delete(pool);
+    const unsent = await Promise.all(due.map(async (hint) => ((await this.#send(hint)) ? [] : [hint])));
     this.hint(unsent.flat());
   }
 
   async #send({ pool, what }: Hint): Promise<boolean> {
     const { client, cluster, tuning, logger } = this.#options;
     try {
-      if (what === 'nodes' && (await wakeRollout(client, pool))) return true;
-      await signalPool(client, { cluster, pool, tuning }, what);
+      if (what !== 'config' && (await wakeRollout(client, pool))) return true;
+      await signalPool(client, { cluster, pool, tuning }, what === 'config' ? 'config' : 'nodes');
       return true;
     } catch (error) {
       logger.warn({ err: error, pool }, 'Temporal did not take a signal; it is sent again');
       return false;
     }
   }
+}
+
+const URGENCY: readonly Hint['what'][] = ['progress', 'nodes', 'config'];
+
+function moreUrgent(one: Hint['what'] | undefined, other: Hint['what']): Hint['what'] {
+  return one !== undefined && URGENCY.indexOf(one) > URGENCY.indexOf(other) ? one : other;
+}
+
+function delayOf(what: Hint['what']): number {
+  return what === 'progress' ? PROGRESS_MILLISECONDS : COALESCE_MILLISECONDS;
 }

@@ -62,6 +62,8 @@ export class Power {
       patch: (resource, object, patch, subresource) => this.run(() => real.patch(resource, object, patch, subresource)),
       delete: (resource, object) => this.run(() => real.delete(resource, object)),
       evict: (pod) => this.run(() => real.evict(pod)),
+      discover: (apiVersion, kind) => this.run(() => real.discover(apiVersion, kind)),
+      etcdProblem: () => this.run(() => real.etcdProblem()),
       watch: (resource, handler, signal) => {
         real.watch(resource, handler, signal);
       },

@@ -2,16 +2,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { DRYDOCK_ANNOTATIONS } from '../../machine-config/api/flavour.js';
 import {
   MACHINE_CONFIGURATION_NAME,
-  type MachineConfiguration,
   type MachineConfigurationStatus,
 } from '../../machine-config/api/machine-configuration.js';
 import { freezePolicies } from '../../machine-config/change/frozen-policies.js';
 import { checkPolicies, policiesInForce, type EffectivePolicies } from '../../machine-config/change/policies.js';
-import type { KubernetesObject } from '../kubernetes/client.js';
 import { failedWith, ifThere } from '../kubernetes/failures.js';
-import type { ControlDependencies, MachineConfigResource } from './control-dependencies.js';
-
-export type MachineConfigurationResource = KubernetesObject & MachineConfiguration;
+import type {
+  ControlDependencies,
+  MachineConfigResource,
+  MachineConfigurationResource,
+} from './control-dependencies.js';
 
 /** MachineConfiguration `cluster` and what follows from it for what changes cost. */
 export interface DisruptionPolicies {

@@ -2,18 +2,25 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ApiFlavour } from '../../machine-config/api/flavour.js';
 import { MACHINE_CONFIGURATION_NAME } from '../../machine-config/api/machine-configuration.js';
 import { matchesSelector } from '../../machine-config/api/label-selector.js';
-import { nodeFacts } from '../../machine-config/pool/facts.js';
+import { holdsGrant } from '../../machine-config/pool/availability.js';
+import type { NodeFacts } from '../../machine-config/pool/facts.js';
 import { poolOf } from '../../machine-config/pool/membership.js';
 import type { PoolChanged } from '../../workflows/contract/messages.js';
 import type { CacheChange } from '../kubernetes/watch-cache.js';
-import type { MachineConfigResource, NodeResource, PoolResource } from './control-dependencies.js';
-import type { MachineConfigurationResource } from './disruption-policies.js';
-import { poolSelectors } from './pool-view.js';
+import type {
+  MachineConfigResource,
+  MachineConfigurationResource,
+  NodeResource,
+  PoolResource,
+} from './control-dependencies.js';
+import { stopReason } from './stop-switch.js';
+import { factsOf, poolSelectors } from './pool-view.js';
 
 /** A pool and what about it has changed. */
 export interface Hint {
   readonly pool: string;
-  readonly what: PoolChanged['what'];
+  /** `progress`: of a node whose update is on its way, and will tell by itself how it ended; worth a look, not at once. */
+  readonly what: PoolChanged['what'] | 'progress';
 }
 
 /**
@@ -26,16 +33,24 @@ export function hintsOfNode(
   flavour: ApiFlavour,
 ): Hint[] {
   const seen = [change.before, change.type === 'DELETED' ? undefined : change.object].map(
-    (node) => node && nodeFacts(node, flavour),
+    (node) => node && factsOf(node, flavour),
   );
   if (isDeepStrictEqual(seen[0], seen[1])) return [];
   const selectors = poolSelectors(pools);
   const names = new Set<string>();
-  for (const node of [...seen, nodeFacts(change.object, flavour)]) {
+  for (const node of [...seen, factsOf(change.object, flavour)]) {
     const membership = node && poolOf(node, selectors);
     if (membership?.kind === 'pool') names.add(membership.pool);
   }
-  return [...names].map((pool) => ({ pool, what: 'nodes' }));
+  const [before, after] = seen;
+  const what = isProgress(before, after) ? 'progress' : 'nodes';
+  return [...names].map((pool) => ({ pool, what }));
+}
+
+/** It is the same node with the same labels, and has, had or gets a slot. */
+function isProgress(before: NodeFacts | undefined, after: NodeFacts | undefined): boolean {
+  if (before === undefined || after === undefined || before.uid !== after.uid || after.deleting) return false;
+  return (holdsGrant(before) || holdsGrant(after)) && isDeepStrictEqual(before.labels, after.labels);
 }
 
 /** A changed spec is rendered and rolled out anew; our own writes of status and target only need a look at the nodes. */
@@ -68,15 +83,18 @@ export function hintsOfMachineConfig(
     .map(({ metadata }) => ({ pool: metadata.name, what: 'config' }));
 }
 
-/** What changes cost is the same for all pools. Our own writes of its status do not count. */
+/** What changes cost, and whether everything is stopped, is the same for all pools. Our own writes of its status do not count. */
 export function hintsOfMachineConfiguration(
   change: CacheChange<MachineConfigurationResource>,
   pools: readonly PoolResource[],
 ): Hint[] {
   const { before, object, type } = change;
-  const isSame = type !== 'DELETED' && before !== undefined && isDeepStrictEqual(before.spec, object.spec);
-  if (isSame || object.metadata.name !== MACHINE_CONFIGURATION_NAME) return [];
-  return pools.map(({ metadata }) => ({ pool: metadata.name, what: 'config' }));
+  if (object.metadata.name !== MACHINE_CONFIGURATION_NAME) return [];
+  const after = type === 'DELETED' ? undefined : object;
+  const isSame = before !== undefined && after !== undefined && isDeepStrictEqual(before.spec, after.spec);
+  // What is stopped or let go concerns the rollouts alone: nothing is rendered anew for it.
+  if (isSame && stopReason(before) === stopReason(after)) return [];
+  return pools.map(({ metadata }) => ({ pool: metadata.name, what: isSame ? 'nodes' : 'config' }));
 }
 
 function meaning({ metadata, spec }: MachineConfigResource): unknown {

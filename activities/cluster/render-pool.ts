@@ -16,7 +16,8 @@ import {
 import { freezeOn, readDisruptionPolicies } from './disruption-policies.js';
 import { memberFacts } from './pool-view.js';
 import { whyIrreconcilable } from './reconcile-render.js';
-import { readPool, writePoolStatus } from './sync-pool.js';
+import { writePoolStatus } from './pool-status.js';
+import { readPool } from './sync-pool.js';
 
 /**
  * Selects, merges, validates and stores the rendered config of a pool, and names it in the pool's spec. What cannot be
@@ -54,6 +55,7 @@ export async function renderPool(dependencies: ControlDependencies, input: PoolS
   const { config, sources } = result;
   await store(dependencies, pool, withPolicies(config, policies.frozen));
   const changed = await target(dependencies, pool, config.metadata.name, sources);
+  if (changed) dependencies.events?.rendered(pool, config.metadata.name, sources.length);
   await reportRender(dependencies, (await readPool(dependencies, input.pool)) ?? pool, null);
   return { outcome: 'rendered', rendered: config.metadata.name, changed, sources: sources.length };
 }
@@ -151,7 +153,7 @@ async function reportRender(
   const { nodes, pools, flavour } = dependencies;
   const members = memberFacts(pool.metadata.name, nodes.list(), pools.list(), flavour);
   try {
-    await writePoolStatus(dependencies, pool, members, error);
+    await writePoolStatus(dependencies, pool, members, { renderError: error });
   } catch (failure) {
     if (!failedWith(failure, 'NotFound')) throw failure;
   }

@@ -1,28 +1,32 @@
-import { isDeepStrictEqual } from 'node:util';
-import type { MachineConfigPoolStatus } from '../../machine-config/api/machine-config-pool.js';
 import { needsRollout } from '../../machine-config/pool/plan-turn.js';
-import { poolStatus } from '../../machine-config/pool/status.js';
-import type { PoolStep, SyncPoolResult } from '../../workflows/contract/activities.js';
+import type { SyncPoolInput, SyncPoolResult } from '../../workflows/contract/activities.js';
 import { failedWith } from '../kubernetes/failures.js';
 import { refuseOtherCluster, type ControlDependencies, type PoolResource } from './control-dependencies.js';
 import { syncNodeAccess } from './node-access.js';
+import { writePoolStatus } from './pool-status.js';
 import { memberFacts, poolFacts } from './pool-view.js';
+import { noteRollBack } from './roll-back.js';
 
 /**
- * Brings what Kubernetes shows of a pool up to date: its status, and its members' permission to read their configs.
- * Writes nothing where nothing changed.
+ * Brings what Kubernetes shows of a pool up to date: its status, whether it goes back from a config that failed, its
+ * members' permission to read their configs, and their MachineConfigNodes. Writes nothing where nothing changed.
  *
  * @throws WrongCluster, and the client's failures; a Conflict is retried.
  */
-export async function syncPool(dependencies: ControlDependencies, input: PoolStep): Promise<SyncPoolResult> {
-  const { cluster, client, flavour, nodes, pools } = dependencies;
+export async function syncPool(dependencies: ControlDependencies, input: SyncPoolInput): Promise<SyncPoolResult> {
+  const { cluster, flavour, nodes, pools, events, machineConfigNodes } = dependencies;
   refuseOtherCluster(cluster, input.cluster);
-  const pool = await readPool(dependencies, input.pool);
-  if (pool === undefined) return { exists: false, needsRollout: false, target: null };
-  const facts = poolFacts(pool);
+  const read = await readPool(dependencies, input.pool);
+  if (read === undefined) {
+    events?.forget(input.pool);
+    return { exists: false, needsRollout: false, target: null };
+  }
   const members = memberFacts(input.pool, nodes.list(), pools.list(), flavour);
-  if (!facts.deleting) await syncNodeAccess(client, flavour, facts, members);
-  await writePoolStatus(dependencies, pool, members);
+  const pool = await noteRollBack(dependencies, read, members);
+  const facts = poolFacts(pool);
+  if (!facts.deleting) await syncNodeAccess(dependencies, facts, members);
+  machineConfigNodes?.look(input.pool, members);
+  await writePoolStatus(dependencies, pool, members, { waiting: input.waiting });
   return { exists: true, needsRollout: needsRollout(facts, members), target: facts.target ?? null };
 }
 
@@ -37,25 +41,4 @@ export async function readPool(
     if (failedWith(error, 'NotFound')) return undefined;
     throw error;
   }
-}
-
-/** `renderError`: what the last render said, null when it was good; absent: as the status has it already. */
-export async function writePoolStatus(
-  { client, flavour, now }: ControlDependencies,
-  pool: PoolResource,
-  members: ReturnType<typeof memberFacts>,
-  renderError?: string | null,
-): Promise<void> {
-  const previous: MachineConfigPoolStatus | undefined = pool.status;
-  const status = poolStatus({
-    pool: poolFacts(pool),
-    generation: pool.metadata.generation,
-    configuration: pool.spec.configuration,
-    members,
-    previous,
-    renderError,
-    now: new Date(now()).toISOString(),
-  });
-  if (isDeepStrictEqual(status, previous)) return;
-  await client.replace(flavour.machineConfigPool, { ...pool, status }, 'status');
 }

@@ -65,6 +65,8 @@ function makeStructural(schema: StructuralSchema): void {
   if (schema.properties !== undefined || schema['x-kubernetes-preserve-unknown-fields'] === true) {
     delete schema.additionalProperties;
   }
+  // An empty list of properties is one that the API server does not keep: the next install would find a difference.
+  if (Object.keys(schema.properties ?? { some: true }).length === 0) delete schema.properties;
   if (schema['x-kubernetes-int-or-string'] === true) delete schema.anyOf;
   renameIntegerRange(schema);
 }

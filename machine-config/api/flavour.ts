@@ -73,7 +73,7 @@ export const DRYDOCK_ANNOTATIONS = {
   disruptionPolicies: 'drydock.dev/disruption-policies',
   /** JSON `{target, attempts, at, code}`: the failed update of this node, kept until one succeeds. */
   failure: 'drydock.dev/failure',
-  /** On a MachineConfigPool: JSON `{node, at, target, force}`, the slot granted last; makes granting a compare-and-swap on the pool. */
+  /** On a MachineConfigPool: JSON, see machine-config/pool/grant-record.ts; makes granting a compare-and-swap on the pool. */
   lastGrant: 'drydock.dev/last-grant',
   /**
    * On a Node, by people: why Drydock leaves it as it is. Nothing starts on it; an update that is on its way is finished
@@ -98,6 +98,8 @@ export const DRYDOCK_ANNOTATIONS = {
   evictedOwners: 'drydock.dev/evicted-owners',
   /** On a Node, by `assign` with a grant: the rendered config for which it is cordoned and not drained, being the only node that takes pods. */
   noDrain: 'drydock.dev/no-drain',
+  /** On a MachineConfigNode, by the control worker: the boot in which the present update of its node was granted. */
+  bootBefore: 'drydock.dev/boot-before',
   /** On a Node, by the control worker: the rendered config for which the gates after the node have been passed. */
   gatesPassed: 'drydock.dev/gates-passed',
   /** On a MachineConfigPool, by people: JSON `{config, stages}`, the stages that are approved for a rendered config. */

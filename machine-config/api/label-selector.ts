@@ -55,3 +55,25 @@ export function matchesSelector(
     requirements.every((requirement) => meets(present, requirement))
   );
 }
+
+function formatRequirement({ key, operator, values = [] }: LabelRequirement): string {
+  switch (operator) {
+    case 'In':
+      return `${key} in (${values.join(',')})`;
+    case 'NotIn':
+      return `${key} notin (${values.join(',')})`;
+    case 'Exists':
+      return key;
+    case 'DoesNotExist':
+      return `!${key}`;
+  }
+}
+
+/** The selector as the API takes it in a query; undefined: it is empty, and selects nothing. */
+export function formatSelector({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string | undefined {
+  const parts = [
+    ...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`),
+    ...matchExpressions.map(formatRequirement),
+  ];
+  return parts.length === 0 ? undefined : parts.join(',');
+}

@@ -21,6 +21,14 @@ export const POOL_CONDITION_TYPES = [
   'PinnedImageSetsDegraded',
   'PoolSynchronizerDegraded',
   'Degraded',
+  /** Nothing starts: reason and message say why. */
+  'Waiting',
+  /** The failure budget is used up. */
+  'Halted',
+  /** Nodes of the control plane are updated one at a time. */
+  'ControlPlane',
+  /** Another custom pool selects nodes of this one. */
+  'MembershipConflict',
   'BuildPending',
   'Building',
   'BuildSuccess',

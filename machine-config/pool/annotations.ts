@@ -17,8 +17,10 @@ export function jsonObject(text: string | undefined): Readonly<Record<string, un
 }
 
 function json(text: string | undefined): unknown {
+  // Most annotations are absent on most of thousands of nodes, and an exception is a hundred times as slow.
+  if (text === undefined || text === '') return undefined;
   try {
-    return JSON.parse(text ?? '') as unknown;
+    return JSON.parse(text) as unknown;
   } catch {
     return undefined;
   }

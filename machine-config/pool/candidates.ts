@@ -12,6 +12,8 @@ import {
 } from './availability.js';
 import { whyIncapable, type OsDemands } from './capabilities.js';
 import type { NodeFacts, NodeFailure } from './facts.js';
+import { openFailure } from './policy/failures.js';
+import { isBegun } from './policy/rollout-facts.js';
 import { clip } from './sentences.js';
 
 /** Minutes between the attempts of a node that keeps failing on the same target; the last one repeats. */
@@ -23,6 +25,8 @@ const NEVER_RETRIED = 'RolledBackAfterBoot';
 export type BlockedBecause =
   | 'unmanaged'
   | 'deleting'
+  /** People hold it back. */
+  | 'held'
   | 'notReady'
   | 'cordonedByOthers'
   /** Its host cannot do what the target asks of the operating system. */
@@ -40,8 +44,8 @@ export type SlotNeed = 'none' | 'unheld' | 'held' | 'down';
 export type Standing =
   /**
    * Its update may start once there is room. `slot`: `none`, it needs a free one; `unheld`, it counts as unavailable
-   * already, being Degraded, but was granted nothing; `held`, it was, and workloads still run on it; `down`, it is out
-   * of service anyway and only its update brings it back.
+   * already, being Degraded or cordoned by others, but was granted nothing; `held`, it was, and workloads still run on
+   * it; `down`, it is out of service anyway and only its update brings it back.
    */
   | { readonly kind: 'candidate'; readonly slot: SlotNeed }
   | { readonly kind: 'settled' }
@@ -91,7 +95,13 @@ function incapability(node: NodeFacts, { target, demands }: StandingContext): st
 function isKeptBack(node: NodeFacts, target: string): boolean {
   if (isForced(node) || isApplying(node)) return false;
   if (isDrifted(node)) return node.current === target && !hasOurCordon(node);
-  return node.failure?.target === target && node.failure.code === NEVER_RETRIED;
+  const failure = openFailure(node);
+  return failure?.target === target && failure.code === NEVER_RETRIED;
+}
+
+/** Others cordoned it, and nobody has said that it may be updated to this target as it is. */
+function isCordonedAgainst(node: NodeFacts, target: string): boolean {
+  return isCordonedByOthers(node) && node.release !== target;
 }
 
 function blocked(node: NodeFacts, context: StandingContext): Blocked | undefined {
@@ -101,12 +111,13 @@ function blocked(node: NodeFacts, context: StandingContext): Blocked | undefined
     ...more,
   });
   if (node.deleting) return block('deleting');
+  if (node.hold !== undefined && !isBegun(node)) return block('held', { detail: clip(node.hold, 200) });
   if (!node.ready) return block('notReady');
-  if (isCordonedByOthers(node)) return block('cordonedByOthers');
+  if (isCordonedAgainst(node, context.target)) return block('cordonedByOthers');
   const detail = incapability(node, context);
   if (detail !== undefined) return block('cannot', { detail });
   if (isKeptBack(node, context.target)) return block(isDrifted(node) ? 'drifted' : 'rolledBack');
-  const backoff = backoffUntil(node.failure, context.target);
+  const backoff = backoffUntil(openFailure(node), context.target);
   if (backoff !== undefined && backoff > context.now) return block('backoff', { until: backoff });
   const rest = Object.hasOwn(context.resting, node.name) ? context.resting[node.name] : undefined;
   if (rest !== undefined && rest > context.now) return block('resting', { until: rest });
@@ -126,15 +137,21 @@ export function standing(node: NodeFacts, context: StandingContext): Standing {
 /** How much of a slot a node takes already that is to be started. */
 export function slotNeed(node: NodeFacts, target: string): SlotNeed {
   if (!isUnavailable(node, target)) return 'none';
-  if (isDown(node)) return 'down';
-  return holdsGrant(node) ? 'held' : 'unheld';
+  if (!holdsGrant(node)) return 'unheld';
+  return isDown(node) ? 'down' : 'held';
+}
+
+/** Others cordoned it, it was granted nothing and waits for its update like one of those in service. */
+function onlyWaits(node: NodeFacts, target: string): boolean {
+  return isCordonedByOthers(node) && node.release === target && node.ready && !node.deleting && !holdsGrant(node);
 }
 
 /** Whether another member takes away room from one that needs this much of a slot. */
 export function takesRoom(other: NodeFacts, slot: SlotNeed, target: string): boolean {
   if (slot === 'down' || !isUnavailable(other, target)) return false;
-  if (slot === 'none' || isDown(other)) return true;
-  return slot === 'unheld' && holdsGrant(other);
+  if (slot === 'none') return true;
+  if (slot === 'unheld') return holdsGrant(other) || (isDown(other) && !onlyWaits(other, target));
+  return isDown(other);
 }
 
 function createdAt(node: NodeFacts): number {
@@ -153,20 +170,8 @@ export function oldestFirst<T>(entries: readonly T[], nodeOf: (entry: T) => Node
     .map(({ entry }) => entry);
 }
 
-/** 0 for a node that began and was left behind, so that it is brought to an end before another one begins. */
-function urgency(node: NodeFacts): number {
+/** Lowest for a node that began and was left behind, so that it is brought to an end before another one begins. */
+export function urgency(node: NodeFacts): number {
   if (isApplying(node)) return 0;
   return holdsGrant(node) ? 1 : 2;
-}
-
-/** The candidates in the order in which they shall start: those left half-way first, then oldest first. */
-export function candidatesInOrder(
-  members: readonly NodeFacts[],
-  context: StandingContext,
-): { readonly node: NodeFacts; readonly slot: SlotNeed }[] {
-  const candidates = members.flatMap((node) => {
-    const where = standing(node, context);
-    return where.kind === 'candidate' ? [{ node, slot: where.slot }] : [];
-  });
-  return oldestFirst(candidates, ({ node }) => node).sort((a, b) => urgency(a.node) - urgency(b.node));
 }

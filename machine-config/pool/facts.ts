@@ -129,6 +129,8 @@ export interface PoolFacts {
   readonly runNow?: string;
   /** Epoch milliseconds at which the rollout to the present target began, from the pool's status. */
   readonly rolloutStartedAt?: number;
+  /** The target is the last good config, to which a rollout goes back that failed. */
+  readonly rollingBack?: boolean;
 }
 
 /** What holds for all pools, and how the other pools stand. */
@@ -141,6 +143,8 @@ export interface ClusterFacts {
   readonly others: readonly OtherPool[];
   /** How many Nodes of the whole cluster can take pods, this pool's included. */
   readonly schedulable?: number;
+  /** Name of the Node, if it is only one that can take pods. */
+  readonly onlySchedulable?: string | undefined;
 }
 
 export interface OtherPool {
@@ -149,6 +153,8 @@ export interface OtherPool {
   readonly updated: boolean;
   /** A member holds a slot. */
   readonly rolling: boolean;
+  /** The pools that go before it, so that pools that wait for each other can be told; absent: none. */
+  readonly after?: readonly string[];
 }
 
 /** The part of a Kubernetes Node that facts are read from (a V1Node fits). */

@@ -9,36 +9,18 @@ import {
   isManaged,
 } from './availability.js';
 import type { OsDemands } from './capabilities.js';
-import {
-  slotNeed,
-  standing,
-  takesRoom,
-  type Blocked,
-  type BlockedBecause,
-  type StandingContext,
-} from './candidates.js';
-import type { NodeFacts, PoolFacts } from './facts.js';
-import { resolveMaxUnavailable } from './max-unavailable.js';
+import { slotNeed, standing, type Blocked, type BlockedBecause, type StandingContext } from './candidates.js';
+import type { ClusterFacts, NodeFacts, PoolFacts } from './facts.js';
+import { limitOf } from './max-unavailable.js';
 import type { Membership } from './membership.js';
-import { clip, MAX_SENTENCE_LENGTH, nameSome, timeOf } from './sentences.js';
+import { isLeftOver, stageAdmits } from './policy/choice.js';
+import { isBegun, policyOf, type ControlPlaneFacts, type RolloutFacts } from './policy/rollout-facts.js';
+import { roomIn, type Lack } from './policy/room.js';
+import { currentStage } from './policy/stages.js';
+import { halted, notYet, stopped } from './policy/verdict.js';
+import { whyNoWindow } from './policy/windows.js';
+import { clip, MAX_SENTENCE_LENGTH, timeOf } from './sentences.js';
 import type { Grant, RefusalCode } from './turn.js';
-
-/** The slot that was granted last in a pool, from the pool's annotation. */
-export interface LastGrant {
-  readonly node: string;
-  /** ISO 8601. */
-  readonly at: string;
-  /** What was granted; lets us see that the node has got there since. */
-  readonly target?: string;
-  /** The `force` that it was granted for, if any: then the node has got there when that is gone. */
-  readonly force?: string;
-}
-
-/**
- * How long a slot counts as granted although its Node does not show it: longer than any attempt of `assign` can sleep
- * and still write, because the kubelet renews its Node object every five minutes and the write names a resourceVersion.
- */
-const UNSEEN_GRANT_MILLISECONDS = 10 * 60_000;
 
 export interface GrantFacts {
   /** As in the input of `assign`. */
@@ -47,16 +29,19 @@ export interface GrantFacts {
   readonly pool: PoolFacts | undefined;
   /** For sentences, also when the pool is gone. */
   readonly poolName: string;
-  /** The live Node; undefined: there is none of that name. */
+  /** The Node, in the version that is written or refused; undefined: there is none of that name. */
   readonly node: NodeFacts | undefined;
   readonly nodeName: string;
   /** The uid that the update is for. */
   readonly nodeUid: string;
-  /** All members of the pool, live. */
+  /** All members of the pool, those as granted whose grant is recorded and not to be seen yet (see `withPending`). */
   readonly members: readonly NodeFacts[];
-  readonly lastGrant?: LastGrant | undefined;
   /** What the pool's target asks of the operating system; absent: nothing. */
   readonly demands?: OsDemands | undefined;
+  /** What holds for all pools, and how the others stand; absent: not known. */
+  readonly cluster?: ClusterFacts | undefined;
+  /** What the control plane says, if the pool holds a part of it; absent: nothing. */
+  readonly controlPlane?: ControlPlaneFacts | undefined;
   /** Epoch milliseconds. */
   readonly now: number;
   readonly poolOf: (node: NodeFacts) => Membership;
@@ -85,32 +70,40 @@ function checkMembership(facts: GrantFacts, node: NodeFacts): Grant | undefined 
   );
 }
 
-/** The node that was granted the last slot, while its own facts do not show it yet. */
-function unseenGrant(facts: GrantFacts, target: string): string | undefined {
-  const { lastGrant, members, now } = facts;
-  if (lastGrant === undefined || !(now - Date.parse(lastGrant.at) < UNSEEN_GRANT_MILLISECONDS)) return undefined;
-  const holder = members.find((member) => member.name === lastGrant.node);
-  // A Node that is gone frees its slot at once, and one that has got there has given it back.
-  if (holder === undefined) return undefined;
-  const { force } = lastGrant;
-  const isThere = force === undefined ? holder.current === (lastGrant.target ?? target) : holder.force !== force;
-  return isThere ? undefined : holder.name;
+const WHAT_HELPS: Record<Lack, string> = {
+  NoSlot: 'it starts when one of them is available again',
+  ZoneFull: 'it starts when one of them is available again',
+  PaceFull: 'it starts when one of them is done',
+};
+
+function checkRoom(rollout: RolloutFacts, node: NodeFacts): Grant | undefined {
+  const slot = slotNeed(node, rollout.target);
+  if (slot === 'down') return undefined;
+  const { limit } = rollout;
+  if (!limit.ok) return refuse('MaxUnavailableInvalid', limit.sentence);
+  const room = roomIn({ ...rollout, except: node.name });
+  const lack = room.lackFor(node, slot);
+  if (lack === undefined) return undefined;
+  return refuse(lack, `Node ${node.name} gets no slot: ${room.describe(lack, node)}; ${WHAT_HELPS[lack]}`);
 }
 
-function checkRoom(facts: GrantFacts, pool: PoolFacts, node: NodeFacts, target: string): Grant | undefined {
-  const slot = slotNeed(node, target);
-  if (slot === 'down') return undefined;
-  const limit = resolveMaxUnavailable(pool.maxUnavailable, facts.members.length, pool.name);
-  if (!limit.ok) return refuse('MaxUnavailableInvalid', limit.sentence);
-  const others = facts.members.filter((member) => member.name !== node.name);
-  const taken = new Set(others.filter((member) => takesRoom(member, slot, target)).map((member) => member.name));
-  const unseen = slot === 'held' ? undefined : unseenGrant(facts, target);
-  if (unseen !== undefined && unseen !== node.name) taken.add(unseen);
-  if (taken.size < limit.limit) return undefined;
+/**
+ * The policy of the rollout, as far as it can be told without asking its gates. What was begun is brought to its end,
+ * except on a node that has failed in a rollout that has halted.
+ */
+function checkPolicy(rollout: RolloutFacts, node: NodeFacts): Grant | undefined {
+  const halt = halted(rollout);
+  const begun = isBegun(node);
+  if (halt !== undefined && (!begun || halt.givenUp?.has(node.name) === true)) return refuse(halt.code, halt.sentence);
+  if (begun || !rollout.limit.ok) return undefined;
+  const stage = currentStage(rollout);
+  const wait = notYet(rollout, stage);
+  if (wait !== undefined) return refuse(wait.code, wait.sentence);
+  if (stageAdmits(stage, rollout.target)(node)) return undefined;
   return refuse(
-    'NoSlot',
-    `Node ${node.name} gets no slot: ${taken.size} of ${limit.limit} of pool ${pool.name} are taken by ` +
-      `${nameSome([...taken].sort())}; it starts when one of them is available again`,
+    'StageWaits',
+    `Node ${node.name} waits for stage ${stage?.stage.name ?? ''} of pool ${rollout.pool.name}: it starts when the nodes ` +
+      `of that stage are updated`,
   );
 }
 
@@ -127,13 +120,18 @@ const backoff: Refuse = ({ name, failure }, target, { until }) => [
 const REFUSALS: Record<BlockedBecause, Refuse> = {
   unmanaged: ({ name }) => ['NotManaged', `Node ${name} has no registered node worker: install and start it there`],
   deleting: ({ name }) => ['NodeGone', `Node ${name} is being deleted`],
+  held: ({ name }, _target, { detail }) => [
+    'Held',
+    `Node ${name} is held (${detail ?? ''}): let it go with \`drydock node release ${name}\``,
+  ],
   notReady: ({ name, notReadyBecause }) => [
     'NotReady',
     `Node ${name} is not ready (${notReadyBecause ?? 'no reason given'}): it starts when it is`,
   ],
   cordonedByOthers: ({ name }) => [
     'CordonedByOthers',
-    `Node ${name} is unschedulable, not by us: uncordon it to let it be updated`,
+    `Node ${name} is unschedulable, not by us: uncordon it to let it be updated, or have it updated as it is with ` +
+      `\`drydock node release ${name}\``,
   ],
   cannot: ({ name }, target, { detail }) => [
     'CannotDo',
@@ -147,20 +145,29 @@ const REFUSALS: Record<BlockedBecause, Refuse> = {
   rolledBack: (node, target) => [
     'RolledBack',
     `Node ${node.name} came back from ${target} after its boot (${said(node)}): ` +
-      `give the pool another config, or ask by the force file on it to try again`,
+      `give the pool another config, or try again with \`drydock node retry ${node.name}\` or by the force file on it`,
   ],
   backoff,
   resting: backoff,
 };
+
+function rolloutOf(facts: GrantFacts, pool: PoolFacts, target: string): RolloutFacts {
+  const { members, cluster, controlPlane, now } = facts;
+  return { pool, target, limit: limitOf(pool, members), members, running: new Set(), cluster, controlPlane, now };
+}
+
+/** Stopped, nothing starts; a node that we took out of service and did not change is given back. */
+function checkStopped(facts: GrantFacts, node: NodeFacts): Grant | undefined {
+  const stop = stopped(facts);
+  if (stop === undefined) return undefined;
+  return hasOurCordon(node) && facts.intent === 'start' ? withdraw(node) : refuse(stop.code, stop.sentence);
+}
 
 /** A start for a node that holds nothing yet, or that was left behind: every condition of a candidate, and room. */
 function decideStart(facts: GrantFacts, pool: PoolFacts, node: NodeFacts): Grant {
   const { target } = pool;
   if (target === undefined) {
     return refuse('NothingRendered', `MachineConfigPool ${pool.name} has no rendered config yet: see RenderDegraded`);
-  }
-  if (pool.paused && (node.current !== target || isForced(node))) {
-    return refuse('PoolPaused', `MachineConfigPool ${pool.name} is paused: set spec.paused to false to go on`);
   }
   const context: StandingContext = {
     target,
@@ -171,10 +178,28 @@ function decideStart(facts: GrantFacts, pool: PoolFacts, node: NodeFacts): Grant
   };
   const where = standing(node, context);
   if (where.kind === 'settled') return unneeded(node, target);
+  const stop = checkStopped(facts, node);
+  if (stop !== undefined) return stop;
+  if (pool.paused && (node.current !== target || isForced(node))) {
+    return refuse('PoolPaused', `MachineConfigPool ${pool.name} is paused: set spec.paused to false to go on`);
+  }
   if (where.kind === 'blocked') return refuse(...REFUSALS[where.because](node, target, where));
-  const full = checkRoom(facts, pool, node, target);
+  const rollout = rolloutOf(facts, pool, target);
+  const no = checkPolicy(rollout, node);
+  // What it was granted before is not wanted any more, and what is wanted has to wait: the slot is for others.
+  if (no !== undefined) return isLeftOver(node, target) ? withdraw(node) : no;
+  const full = checkRoom(rollout, node);
   if (full !== undefined) return full;
   return node.current === target && !isForced(node) ? unneeded(node, target) : grant(node, target);
+}
+
+/** Whether an update that holds its slot and has not begun to change anything may go on to that. */
+function checkGoingOn(facts: GrantFacts, pool: PoolFacts, node: NodeFacts): Grant | undefined {
+  const stop = checkStopped(facts, node);
+  if (stop !== undefined) return stop;
+  if (policyOf(pool).windows?.onClose !== 'GiveBack') return undefined;
+  const closed = whyNoWindow(pool, facts.now);
+  return closed && refuse('WindowClosed', closed.sentence);
 }
 
 /** The slot is held: the present target, or in a paused pool the one that was granted. */
@@ -210,7 +235,7 @@ function checkIdentity({ node, nodeName, nodeUid }: GrantFacts): NodeFacts | Gra
 }
 
 /**
- * Decides on live data whether a node gets, keeps or gives back its slot, and which config goes with it. A node that
+ * Decides whether a node gets, keeps or gives back its slot, and which config goes with it. A node that
  * has begun to apply keeps what it applies, whatever has changed since. Whether a slot is held is read from the Node
  * and not taken from the caller: `continue` for a node that holds none is a start.
  */
@@ -224,7 +249,8 @@ export function decideGrant(facts: GrantFacts): Grant {
   const pool = checkPool(facts);
   if ('outcome' in pool) return pool;
   const held = isManaged(node) && holdsGrant(node);
-  if (held && (facts.intent === 'continue' || pool.paused)) return decideHeld(pool, node);
+  if (held && facts.intent === 'continue') return checkGoingOn(facts, pool, node) ?? decideHeld(pool, node);
+  if (held && pool.paused && stopped(facts) === undefined) return decideHeld(pool, node);
   return decideStart(facts, pool, node);
 }
 
@@ -232,14 +258,32 @@ export function decideGrant(facts: GrantFacts): Grant {
 export interface GrantedAnnotations {
   readonly desired: string;
   readonly forceGranted: string | null;
+  /** Absent: it stays as it is. */
+  readonly noDrain?: string | null;
 }
 
 /** What is to be written for a grant, or for a slot that is given back; undefined: the Node says so already. */
 export function annotationsOfGrant(
   node: NodeFacts,
-  { outcome, target }: Exclude<Grant, { outcome: 'refused' }>,
+  grant: Exclude<Grant, { outcome: 'refused' }>,
+  cluster?: Pick<ClusterFacts, 'onlySchedulable'>,
 ): GrantedAnnotations | undefined {
+  const { outcome, target } = grant;
   const forceGranted = outcome === 'granted' && isForced(node) ? (node.force ?? null) : null;
-  if (node.desired === target && (node.forceGranted ?? null) === forceGranted) return undefined;
-  return { desired: target, forceGranted };
+  const noDrain = noDrainOfGrant(node, grant, cluster);
+  const isSaid = node.desired === target && (node.forceGranted ?? null) === forceGranted;
+  if (isSaid && noDrain === (node.noDrain ?? null)) return undefined;
+  return { desired: target, forceGranted, ...(noDrain === (node.noDrain ?? null) ? {} : { noDrain }) };
+}
+
+/** The pods of the only node that takes any could run nowhere else: it is cordoned, and not drained. */
+function noDrainOfGrant(
+  node: NodeFacts,
+  { outcome, target }: Exclude<Grant, { outcome: 'refused' }>,
+  cluster: Pick<ClusterFacts, 'onlySchedulable'> | undefined,
+): string | null {
+  if (outcome !== 'granted') return null;
+  // Once it is applied it is decided.
+  if (cluster === undefined || isApplying(node)) return node.noDrain ?? null;
+  return cluster.onlySchedulable === node.name ? target : null;
 }

@@ -1,18 +1,16 @@
-/** The pool of the control plane: its nodes carry etcd, so its limit follows quorum and not only what is written. */
+import { isControlPlaneNode } from './control-plane.js';
+import type { NodeFacts, PoolFacts } from './facts.js';
+
+/** The pool of the control plane. */
 export const CONTROL_PLANE_POOL = 'master';
 
-/** Tie-breaker members of etcd; there is never more than one to spare. */
-const ARBITER_POOL = 'arbiter';
+/** Nodes that carry etcd, the tie-breaker included: they go one at a time, whatever is written. */
+const ONE_AT_A_TIME: ReadonlySet<string> = new Set([CONTROL_PLANE_POOL, 'arbiter']);
 
 export type MaxUnavailable =
   /** `limit` is 1 or more, and may exceed the number of members. */
   | { readonly ok: true; readonly limit: number }
   | { readonly ok: false; readonly code: 'MaxUnavailableInvalid' | 'MaxUnavailableZero'; readonly sentence: string };
-
-/** How many members a control plane of this size can lose and still have a quorum, and at least 1. */
-function quorumSpare(memberCount: number): number {
-  return Math.max(1, Math.floor((memberCount - 1) / 2));
-}
 
 function parse(value: number | string): { amount: number; percent: boolean } | undefined {
   if (typeof value === 'number') {
@@ -24,8 +22,8 @@ function parse(value: number | string): { amount: number; percent: boolean } | u
 
 /**
  * How many members of a pool may be unavailable at once. Absent is 1; a percentage of all members is rounded down, but
- * a percentage above 0 allows at least one. An explicit 0 is a stop with its own code, never silently 1. The control
- * plane never loses more than quorum can spare, whatever is written.
+ * a percentage above 0 allows at least one. An explicit 0 is a stop with its own code, never silently 1. The pools of
+ * the control plane never lose more than one, whatever is written: while that one is away they have none to spare.
  */
 export function resolveMaxUnavailable(
   value: number | string | undefined,
@@ -52,7 +50,11 @@ export function resolveMaxUnavailable(
     };
   }
   const written = parsed.percent ? Math.max(1, Math.floor((parsed.amount * memberCount) / 100)) : parsed.amount;
-  if (poolName === ARBITER_POOL) return { ok: true, limit: 1 };
-  if (poolName === CONTROL_PLANE_POOL) return { ok: true, limit: Math.min(written, quorumSpare(memberCount)) };
-  return { ok: true, limit: written };
+  return { ok: true, limit: ONE_AT_A_TIME.has(poolName) ? 1 : written };
+}
+
+/** As resolveMaxUnavailable, for a pool with these members; one that holds a control-plane node goes one at a time. */
+export function limitOf(pool: PoolFacts, members: readonly NodeFacts[]): MaxUnavailable {
+  const limit = resolveMaxUnavailable(pool.maxUnavailable, members.length, pool.name);
+  return limit.ok && members.some(isControlPlaneNode) ? { ok: true, limit: 1 } : limit;
 }

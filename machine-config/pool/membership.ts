@@ -2,7 +2,7 @@ import { matchesSelector, type LabelSelector } from '../api/label-selector.js';
 import { CONTROL_PLANE_POOL } from './max-unavailable.js';
 import { nameSome } from './sentences.js';
 
-const WORKER_POOL = 'worker';
+export const WORKER_POOL = 'worker';
 
 /** What membership needs to know of a MachineConfigPool. */
 export interface PoolSelector {

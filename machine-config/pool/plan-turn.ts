@@ -5,46 +5,25 @@ import {
   isDegraded,
   isGranted,
   isManaged,
-  isUnavailable,
   isUpdated,
   needsUpdate,
 } from './availability.js';
-import type { OsDemands } from './capabilities.js';
-import { candidatesInOrder, standing, takesRoom, type SlotNeed, type StandingContext } from './candidates.js';
 import type { NodeFacts, PoolFacts } from './facts.js';
-import { resolveMaxUnavailable } from './max-unavailable.js';
+import { limitOf } from './max-unavailable.js';
+import type { ChosenStart } from './policy/choice.js';
+import { rebootTimeout } from './policy/failures.js';
+import { closedGates, gatesInQuestion, passedNodes, type GateAnswers, type GateQuestion } from './policy/gates.js';
+import { outlook, runningIn, type Outlook, type OutlookFacts } from './policy/outlook.js';
+import { slotsTaken } from './policy/room.js';
 import { clip, countOf, MAX_SENTENCE_LENGTH } from './sentences.js';
 import type { NodeStart, PoolCounts, Turn, Waiting } from './turn.js';
 import { explainWaiting } from './waiting.js';
 
-/** So that the answer stays a small payload; the next turn starts the next ones. */
-const MAX_STARTS = 100;
-
-export interface PlanTurnFacts {
-  readonly pool: PoolFacts;
-  /** What the pool's target asks of the operating system; absent: nothing. */
-  readonly demands?: OsDemands | undefined;
-  /** All members of the pool, managed or not, in any order. */
-  readonly members: readonly NodeFacts[];
-  /** Names of the nodes whose update is running. */
-  readonly inFlight: readonly string[];
-  /** Those in flight whose Node object is gone, or has another uid than the update is for. */
-  readonly gone: readonly string[];
-  /** Node name to the epoch milliseconds before which it shall not be started. */
-  readonly resting: Readonly<Record<string, number>>;
-  /** Epoch milliseconds. */
-  readonly now: number;
-}
-
-/** In flight, without those whose machine no longer exists: they hold no slot. */
-function running({ inFlight, gone }: PlanTurnFacts): string[] {
-  const lost = new Set(gone);
-  return inFlight.filter((name) => !lost.has(name));
-}
-
-/** Names of everything that takes a slot: what the facts show united with what runs. */
-function takenSlots(facts: PlanTurnFacts, isTaken: (node: NodeFacts) => boolean): Set<string> {
-  return new Set([...running(facts), ...facts.members.filter(isTaken).map((node) => node.name)]);
+export interface PlanTurnFacts extends OutlookFacts {
+  /** What the gates answered that are in question; see gatesInQuestion. One that is missing means wait. */
+  readonly gateAnswers?: GateAnswers | undefined;
+  /** Those in flight that are no members any more, by their labels or the pools' selectors; absent: none. */
+  readonly strayed?: readonly NodeFacts[] | undefined;
 }
 
 /** Counts the members; `unavailable` is the number of slots taken, nodes in flight included. */
@@ -55,48 +34,26 @@ function countMembers(facts: PlanTurnFacts): PoolCounts {
     machines: members.length,
     updated: updated.length,
     ready: updated.filter((node) => node.ready && !node.unschedulable).length,
-    unavailable: takenSlots(facts, (node) => isUnavailable(node, pool.target)).size,
+    unavailable: slotsTaken(members, runningIn(facts), pool.target).size,
     degraded: members.filter(isDegraded).length,
     unmanaged: members.filter((node) => !isManaged(node)).length,
   };
 }
 
-/**
- * Chooses the updates that may start. A fresh node needs a slot that nothing takes. One that is Degraded takes one by
- * that, but starts only where those that were granted one leave room. One that was granted its slot and still carries
- * workloads starts as long as fewer nodes than allowed are really out of service, and one that we took out of service
- * always: only its update brings it back.
- */
-function chooseStarts(facts: PlanTurnFacts, context: StandingContext, limit: number): NodeStart[] {
-  const roomFor = (slot: SlotNeed) => limit - takenSlots(facts, (node) => takesRoom(node, slot, context.target)).size;
-  const room: Record<SlotNeed, number> = {
-    none: roomFor('none'),
-    unheld: roomFor('unheld'),
-    held: roomFor('held'),
-    down: Number.POSITIVE_INFINITY,
-  };
-  const starts: NodeStart[] = [];
-  for (const { node, slot } of candidatesInOrder(facts.members, context)) {
-    if (starts.length === MAX_STARTS) break;
-    if (room[slot] <= 0) continue;
-    room[slot] -= 1;
-    starts.push({ node: node.name, nodeUid: node.uid, target: context.target, current: currentConfig(node) });
-  }
-  return starts;
-}
-
 function toReconsider(facts: PlanTurnFacts): string[] {
   const { pool, members } = facts;
-  const names = new Set(running(facts));
+  const names = new Set(runningIn(facts));
   const open = members.filter((node) => names.has(node.name) && !isApplying(node));
   if (pool.deleting) return open.filter((node) => isGranted(node) || hasOurCordon(node)).map((node) => node.name);
-  if (pool.paused || pool.target === undefined) return [];
-  return open.filter((node) => isGranted(node) && node.desired !== pool.target).map((node) => node.name);
+  const strayed = (facts.strayed ?? []).filter((node) => !isApplying(node)).map((node) => node.name);
+  if (pool.paused || pool.target === undefined) return strayed;
+  const outdated = open.filter((node) => isGranted(node) && node.desired !== pool.target);
+  return [...outdated.map((node) => node.name), ...strayed];
 }
 
 /** The turn of a pool in which nothing may start, whoever its members are. */
 function idleTurn(facts: PlanTurnFacts, code: 'PoolDeleting' | 'NothingRendered', why: string): Waiting | null {
-  const count = running(facts).length;
+  const count = runningIn(facts).length;
   if (count === 0) return null;
   return {
     code,
@@ -107,14 +64,51 @@ function idleTurn(facts: PlanTurnFacts, code: 'PoolDeleting' | 'NothingRendered'
   };
 }
 
+/** The starts that the gates let through, and what they say to the others. */
+function throughGates({ choice, rollout }: Outlook, questions: readonly GateQuestion[], answers: GateAnswers) {
+  const before = questions.filter(({ place }) => place !== 'afterNode');
+  const gates = closedGates(before, answers, { pool: rollout.pool.name, now: rollout.now });
+  return { gates, starts: gates === undefined ? choice.starts : choice.starts.filter(({ begins }) => !begins) };
+}
+
+function nodeStart(pool: PoolFacts, target: string): (chosen: ChosenStart) => NodeStart {
+  const limit = pool.rollout?.rebootTimeout === undefined ? {} : { rebootLimitSeconds: rebootTimeout(pool) / 1000 };
+  return ({ node }) => ({ node: node.name, nodeUid: node.uid, target, current: currentConfig(node), ...limit });
+}
+
+/** The turn of a pool that wants its members to run a config. */
+function openTurn(
+  facts: PlanTurnFacts,
+  target: string,
+  unavailable: number,
+): Pick<Turn, 'start' | 'waiting' | 'done' | 'passed'> {
+  const { pool, members, gateAnswers = {} } = facts;
+  const questions = gatesInQuestion(facts);
+  const passed = passedNodes(questions, gateAnswers);
+  const view = outlook(facts, target, passed);
+  const { gates, starts } = throughGates(view, questions, gateAnswers);
+  const done = facts.inFlight.length === 0 && members.every((node) => !isManaged(node) || !needsUpdate(node, target));
+  const base = {
+    start: starts.map(nodeStart(pool, target)),
+    done,
+    ...(passed.size === 0 ? {} : { passed: [...passed].sort() }),
+  };
+  if (done || starts.length > 0) return { ...base, waiting: null };
+  const after = questions.filter(
+    ({ place, nodes }) => place === 'afterNode' && nodes.some((node) => !passed.has(node)),
+  );
+  const slots = closedGates(after, gateAnswers, { pool: pool.name, now: facts.now });
+  return { ...base, waiting: explainWaiting({ view, gates, slots, taken: unavailable }) };
+}
+
 /**
  * Decides what may happen next in a pool: which updates start, which running ones have become pointless or out of date,
  * and, when nothing starts, why. Never lets the starts take more slots than maxUnavailable leaves, counting what runs
  * whether or not the facts show it already. The same input gives the same answer, in any order of members.
  */
 export function planTurn(facts: PlanTurnFacts): Turn {
-  const { pool, members, now, resting } = facts;
-  const limit = resolveMaxUnavailable(pool.maxUnavailable, members.length, pool.name);
+  const { pool, members } = facts;
+  const limit = limitOf(pool, members);
   const counts = countMembers(facts);
   const base = {
     cancel: facts.inFlight.filter((name) => facts.gone.includes(name)),
@@ -127,31 +121,10 @@ export function planTurn(facts: PlanTurnFacts): Turn {
   if (pool.deleting) {
     return { ...base, start: [], done: idle, waiting: idleTurn(facts, 'PoolDeleting', 'is being deleted') };
   }
-  const { target } = pool;
-  if (target === undefined) {
+  if (pool.target === undefined) {
     return { ...base, start: [], done: idle, waiting: idleTurn(facts, 'NothingRendered', 'has no rendered config') };
   }
-  const context: StandingContext = {
-    target,
-    demands: facts.demands,
-    inFlight: new Set(facts.inFlight),
-    resting,
-    now,
-  };
-  // Stopped, a pool has no slots to give, and what has begun is still brought to its end.
-  const start = chooseStarts(facts, context, pool.paused || !limit.ok ? 0 : limit.limit);
-  const done = idle && members.every((node) => !isManaged(node) || !needsUpdate(node, target));
-  if (done || start.length > 0) return { ...base, start, done, waiting: null };
-  const standings = members.map((node) => ({ node, standing: standing(node, context) }));
-  const waiting = explainWaiting({
-    pool,
-    target,
-    limit,
-    members: standings,
-    inFlight: running(facts),
-    taken: counts.unavailable,
-  });
-  return { ...base, start, done, waiting };
+  return { ...base, ...openTurn(facts, pool.target, counts.unavailable) };
 }
 
 /** Whether a rollout of this pool has something to do or to wait for. */

@@ -1,5 +1,37 @@
+/** What keeps an update from starting that the pool's policy, or people, decide: of a whole pool and of one node alike. */
+export const POLICY_CODES = [
+  /** Somebody stopped everything, on the MachineConfiguration of the cluster. */
+  'Stopped',
+  /** Somebody holds the node. */
+  'Held',
+  /** As many nodes have failed as the failure budget allows. */
+  'Halted',
+  /** The rest of the control plane is not well enough to spare a node. */
+  'ControlPlane',
+  /** The stage has to be approved by people first. */
+  'ApprovalMissing',
+  /** No window is open, or the windows cannot be read. */
+  'WindowClosed',
+  /** A pool that goes first is not Updated yet. */
+  'AfterPool',
+  /** As many pools as may be are in an update. */
+  'PoolLimit',
+  /** A gate is not passed, or could not be asked. */
+  'GateClosed',
+  /** The time after a node or a stage is not over. */
+  'Soaking',
+  /** A stage before it is not wholly updated. */
+  'StageWaits',
+  /** As many nodes of the zone are unavailable as may be. */
+  'ZoneFull',
+  /** As many nodes are in an update as the pace of the rollout allows by now. */
+  'PaceFull',
+] as const;
+export type PolicyCode = (typeof POLICY_CODES)[number];
+
 /** Why a pool, or a part of it, waits: one code for programs and one sentence for people. */
 export const WAITING_CODES = [
+  ...POLICY_CODES,
   'PoolPaused',
   'PoolDeleting',
   'NothingRendered',
@@ -12,6 +44,8 @@ export const WAITING_CODES = [
   'NodesCordoned',
   'NodesUnmanaged',
   'NodesDegraded',
+  /** Their drain took too long, and the pool's policy gave them back for a while. */
+  'NodesUndrained',
   /** Their worker did not answer lately. */
   'NodesUnreachable',
   /** Their hosts cannot do what the target asks of the operating system. */
@@ -34,6 +68,8 @@ export interface NodeStart {
   readonly target: string;
   /** What it runs now. */
   readonly current: string;
+  /** Patience with its reboot, where the pool says so; absent: as the rollout was told when it began. */
+  readonly rebootLimitSeconds?: number;
 }
 
 export interface PoolCounts {
@@ -57,6 +93,8 @@ export interface Turn {
    */
   readonly reconsider: readonly string[];
   readonly waiting: Waiting | null;
+  /** Updated nodes that have just passed the gates after a node, and give their slot back by that: to be noted on them. */
+  readonly passed?: readonly string[];
   /**
    * Nothing is in flight, and every managed member runs the target without a cordon of ours left, or the pool wants
    * nothing: it has no target or is being deleted. A paused or stopped pool with members to update is not done.
@@ -79,6 +117,7 @@ export type Grant =
   | { readonly outcome: 'refused'; readonly code: RefusalCode; readonly sentence: string };
 
 export const REFUSAL_CODES = [
+  ...POLICY_CODES,
   'NodeGone',
   'NodeReplaced',
   'NotMember',

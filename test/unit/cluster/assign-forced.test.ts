@@ -62,14 +62,14 @@ describe('assign, for nodes on which somebody asked by force', () => {
   it('is asked by planTurn for one of them at a time, also after a restart in the middle', async () => {
     const turn = (inFlight: Record<string, string>) =>
       planTurn(control.dependencies, { cluster: CLUSTER, pool: POOL, inFlight, resting: {}, now: 0 });
-    expect(turn({})).toMatchObject({ done: false, start: [{ node: 'a', target: TARGET, current: TARGET }] });
-    expect(turn({ a: control.node('a').metadata.uid ?? '' })).toMatchObject({ start: [], done: false });
+    expect(await turn({})).toMatchObject({ done: false, start: [{ node: 'a', target: TARGET, current: TARGET }] });
+    expect(await turn({ a: control.node('a').metadata.uid ?? '' })).toMatchObject({ start: [], done: false });
     await ask('b');
     // Nothing is known of any update: the Node that was granted its slot goes first, and alone.
-    expect(turn({}).start.map(({ node }) => node)).toEqual(['b']);
+    expect((await turn({})).start.map(({ node }) => node)).toEqual(['b']);
     await control.cluster.patch(KINDS.node, { name: 'b' }, { spec: { unschedulable: true } });
     const annotations = { [DRYDOCK_ANNOTATIONS.cordonedFor]: TARGET };
     await control.cluster.patch(KINDS.node, { name: 'b' }, { metadata: { annotations } });
-    expect(turn({}).start.map(({ node }) => node)).toEqual(['b']);
+    expect((await turn({})).start.map(({ node }) => node)).toEqual(['b']);
   });
 });

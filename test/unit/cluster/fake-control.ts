@@ -23,7 +23,7 @@ export const POOL = 'worker';
 export class FakeControl {
   readonly cluster = new FakeCluster({ clusterUid: CLUSTER });
   readonly flavour;
-  readonly dependencies: ControlDependencies;
+  dependencies: ControlDependencies;
 
   constructor(flavourName: FlavourName = 'openshift') {
     this.flavour = apiFlavour(flavourName);

@@ -48,6 +48,24 @@ describe('hints of a Node', () => {
     expect(hintsOfNode({ type: 'MODIFIED', object: down, before: node('worker') }, POOLS, flavour)).toEqual(expected);
   });
 
+  it('are of progress where an update of its own tells how it ends, from the grant to the last step', () => {
+    const { desiredConfig } = flavour.annotations;
+    const updating = (annotations: Record<string, string>, more: Partial<NodeResource> = {}) => {
+      const made = node('worker', more);
+      return { ...made, metadata: { ...made.metadata, annotations: { [desiredConfig]: 'new', ...annotations } } };
+    };
+    const hint = (before: NodeResource, object: NodeResource) =>
+      hintsOfNode({ type: 'MODIFIED', object, before }, POOLS, flavour).map(({ what }) => what);
+    const cordoned = updating({}, { spec: { unschedulable: true } });
+    expect(hint(node('worker'), updating({}))).toEqual(['progress']);
+    expect(hint(updating({}), cordoned)).toEqual(['progress']);
+    expect(hint(cordoned, node('worker'))).toEqual(['progress']);
+    const replaced = { ...cordoned, metadata: { ...cordoned.metadata, uid: 'u2' } };
+    expect(hint(cordoned, replaced)).toEqual(['nodes']);
+    const moved = { ...cordoned, metadata: { ...cordoned.metadata, labels: { role: 'infra' } } };
+    expect(hint(cordoned, moved)).toEqual(['nodes', 'nodes']);
+  });
+
   it('name the old and the new pool when it moves', () => {
     const hints = hintsOfNode({ type: 'MODIFIED', object: node('infra'), before: node('worker') }, POOLS, flavour);
     expect(hints.map(({ pool: name }) => name).sort()).toEqual(['infra', 'worker']);
@@ -121,6 +139,14 @@ describe('hints of the MachineConfiguration', () => {
     const came = { type: 'ADDED', object: before, before: undefined } as const;
     const went = { type: 'DELETED', object: before, before } as const;
     for (const change of [changed, came, went]) expect(hintsOfMachineConfiguration(change, POOLS)).toEqual(all);
+  });
+
+  it('have every rollout look again, and nothing rendered, when everything is stopped or goes on', () => {
+    const annotations = { 'drydock.dev/stop': 'storage is on fire' };
+    const stopped = { ...before, metadata: { ...before.metadata, annotations } };
+    const looks = all.map(({ pool }) => ({ pool, what: 'nodes' }));
+    expect(hintsOfMachineConfiguration({ type: 'MODIFIED', object: stopped, before }, POOLS)).toEqual(looks);
+    expect(hintsOfMachineConfiguration({ type: 'MODIFIED', object: before, before: stopped }, POOLS)).toEqual(looks);
   });
 
   it('are none for our own writes of its status, nor for an object of another name', () => {

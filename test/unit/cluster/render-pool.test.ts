@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { renderPool } from '../../../activities/cluster/render-pool.js';
-import type { MachineConfigResource } from '../../../activities/cluster/control-dependencies.js';
-import type { MachineConfigurationResource } from '../../../activities/cluster/disruption-policies.js';
+import type {
+  MachineConfigResource,
+  MachineConfigurationResource,
+} from '../../../activities/cluster/control-dependencies.js';
 import { DRYDOCK_ANNOTATIONS } from '../../../machine-config/api/flavour.js';
 import type { NodeDisruptionPolicy } from '../../../machine-config/api/node-disruption-policy.js';
 import { readPolicies } from '../../../machine-config/change/frozen-policies.js';

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { backoffUntil, candidatesInOrder, standing } from '../../../machine-config/pool/candidates.js';
+import { backoffUntil, slotNeed, standing, takesRoom } from '../../../machine-config/pool/candidates.js';
 import { NO_DEMANDS, type OsDemands } from '../../../machine-config/pool/capabilities.js';
 import type { NodeFacts } from '../../../machine-config/pool/facts.js';
+import { candidatesInOrder } from '../../../machine-config/pool/policy/choice.js';
 import { failedOn, makeNode, NEW, NOW, OLD, updatedTo } from './make-node.js';
 
 const MINUTE = 60_000;
@@ -13,7 +14,11 @@ const rolledBack = (name: string, from = NEW): NodeFacts => ({
   failure: { target: from, attempts: 1, at: new Date(NOW - 120 * MINUTE).toISOString(), code: 'RolledBackAfterBoot' },
 });
 const context = { target: NEW, inFlight: new Set<string>(), resting: {}, now: NOW };
-const order = (nodes: NodeFacts[]) => candidatesInOrder(nodes, context).map(({ node }) => node.name);
+const order = (nodes: NodeFacts[]) =>
+  candidatesInOrder(
+    nodes.map((node) => ({ node, standing: standing(node, context) })),
+    {},
+  ).map(({ node }) => node.name);
 
 describe('backoffUntil', () => {
   it.each([
@@ -154,6 +159,59 @@ describe('standing', () => {
 
   it('does not take a node name for a property of objects', () => {
     expect(standing(makeNode('constructor'), context)).toMatchObject({ kind: 'candidate' });
+  });
+});
+
+describe('standing of a node that people have a word about', () => {
+  const at = (ago: number) => NOW - ago * MINUTE;
+
+  it('is blocked while it is held, and named with the reason', () => {
+    expect(standing(makeNode('n', { hold: 'disk is\nreplaced' }), context)).toEqual({
+      kind: 'blocked',
+      because: 'held',
+      detail: 'disk is replaced',
+    });
+  });
+
+  it.each<[string, Partial<NodeFacts>]>([
+    ['our cordon is on it', { desired: NEW, cordonedFor: NEW, unschedulable: true }],
+    ['its disk is being changed', { desired: NEW, applying: NEW }],
+  ])('is brought to its end although it is held: %s', (_, begun) => {
+    expect(standing(makeNode('n', { hold: 'disk', ...begun }), context)).toMatchObject({ kind: 'candidate' });
+  });
+
+  it('does not begin one that was granted a slot and is held since', () => {
+    expect(standing(makeNode('n', { hold: 'disk', desired: NEW }), context)).toMatchObject({ because: 'held' });
+  });
+
+  it('passes a cordon of others that was released for this target, and for no other', () => {
+    const cordoned = (release: string) => standing(makeNode('n', { unschedulable: true, release }), context);
+    expect(cordoned(NEW)).toEqual({ kind: 'candidate', slot: 'unheld' });
+    expect(cordoned(OLD)).toMatchObject({ because: 'cordonedByOthers' });
+  });
+
+  it.each<[string, NodeFacts]>([
+    ['its back-off', failedOn('n', NEW, 4, at(10))],
+    [
+      'its way back after the boot',
+      { ...rolledBack('n'), failure: { ...rolledBack('n').failure!, at: new Date(at(10)).toISOString() } },
+    ],
+  ])('forgets %s once a retry was asked for, and only what was before that', (_, node) => {
+    expect(standing(node, context)).toMatchObject({ kind: 'blocked' });
+    expect(standing({ ...node, retryAt: at(5) }, context)).toMatchObject({ kind: 'candidate' });
+    expect(standing({ ...node, retryAt: at(15) }, context)).toMatchObject({ kind: 'blocked' });
+  });
+});
+
+describe('the room of nodes that others cordoned and that were released', () => {
+  const released = (name: string) => makeNode(name, { unschedulable: true, release: NEW });
+
+  it('counts against fresh nodes, not against each other', () => {
+    expect(slotNeed(released('a'), NEW)).toBe('unheld');
+    expect(takesRoom(released('b'), 'none', NEW)).toBe(true);
+    expect(takesRoom(released('b'), 'unheld', NEW)).toBe(false);
+    expect(takesRoom({ ...released('b'), desired: NEW }, 'unheld', NEW)).toBe(true);
+    expect(takesRoom(makeNode('b', { unschedulable: true }), 'unheld', NEW)).toBe(true);
   });
 });
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { OsDemands } from '../../../machine-config/pool/capabilities.js';
 import type { NodeFacts, PoolFacts } from '../../../machine-config/pool/facts.js';
 import { annotationsOfGrant, decideGrant, type GrantFacts } from '../../../machine-config/pool/grant.js';
+import { withPending, type PendingGrant } from '../../../machine-config/pool/grant-record.js';
 import { failedOn, makeNode, makeNodes, makePool, NEW, NOW, OLD, updatedTo } from './make-node.js';
 
 const MINUTE = 60_000;
@@ -100,7 +101,7 @@ describe('decideGrant, start', () => {
     ['granted', makeNode('other', { desired: NEW })],
     ['not ready', makeNode('other', { ready: false })],
     ['cordoned', makeNode('other', { unschedulable: true })],
-    ['failed on the target', failedOn('other', NEW, 3, NOW)],
+    ['failed on the target', failedOn('other', NEW, 2, NOW)],
   ])('refuses while another node takes the only slot because it is %s', (_, other) => {
     const node = makeNode('n');
     const grant = decide('start', node, { members: [node, other] });
@@ -117,24 +118,16 @@ describe('decideGrant, start', () => {
     expect(decide('start', node, { members: [node, other] })).toEqual(granted(NEW));
   });
 
-  it('counts the slot that was granted last although its node does not show it yet', () => {
-    const lastGrant = { node: 'other-1', at: new Date(NOW - 1000).toISOString(), target: NEW };
-    expect(decide('start', makeNode('n'), { lastGrant })).toMatchObject(refusal('NoSlot'));
-    const two = makePool({ maxUnavailable: 2 });
-    expect(decide('start', makeNode('n'), { lastGrant, pool: two })).toEqual(granted(NEW));
-    const members = [makeNode('n'), makeNode('other-1', { desired: NEW })];
-    expect(decide('start', makeNode('n'), { lastGrant, pool: two, members })).toEqual(granted(NEW));
-  });
-
-  it.each<[string, object]>([
-    ['is for the node itself', { node: 'n' }],
-    ['is for a node that is gone', { node: 'deleted' }],
-    ['is older than any attempt can sleep', { at: new Date(NOW - 10 * MINUTE).toISOString() }],
-    ['has no readable time', { at: 'x' }],
-    ['has been carried out', { target: OLD }],
-  ])('does not count the slot that was granted last when it %s', (_, change) => {
-    const lastGrant = { node: 'other-1', at: new Date(NOW - 1000).toISOString(), target: NEW, ...change };
-    expect(decide('start', makeNode('n'), { lastGrant })).toEqual(granted(NEW));
+  it('counts a recorded slot although its node does not show it yet', () => {
+    const start = (pending: Partial<PendingGrant>, more: Partial<GrantFacts> = {}) => {
+      const grant = { node: 'other-1', at: new Date(NOW - 1000).toISOString(), target: NEW, ...pending };
+      const members = [makeNode('n'), ...makeNodes('other-1', 'other-2')];
+      return decide('start', makeNode('n'), { members: withPending(members, [grant], 'n'), ...more });
+    };
+    expect(start({})).toMatchObject(refusal('NoSlot'));
+    expect(start({}, { pool: makePool({ maxUnavailable: 2 }) })).toEqual(granted(NEW));
+    expect(start({ node: 'n' })).toEqual(granted(NEW));
+    expect(start({ node: 'deleted' })).toEqual(granted(NEW));
   });
 
   it('answers unneeded for a node that is there, and says whether our cordon is left', () => {
@@ -199,9 +192,9 @@ describe('decideGrant for a forced node', () => {
     ]) {
       expect(start([other])).toMatchObject(refusal('NoSlot'));
     }
-    const lastGrant = { node: 'x', at: new Date(NOW - 1000).toISOString(), target: NEW, force: 'boot-1' };
-    expect(start([forced({ name: 'x' })], { lastGrant })).toMatchObject(refusal('NoSlot'));
-    expect(start([updatedTo('x', NEW)], { lastGrant })).toEqual(again);
+    const pending = [{ node: 'x', at: new Date(NOW - 1000).toISOString(), target: NEW, force: 'boot-1' }];
+    const members = withPending([forced(), forced({ name: 'x' })], pending, 'n');
+    expect(start([], { members })).toMatchObject(refusal('NoSlot'));
   });
 
   it('keeps its slot, follows the pool, and lets nothing stop it once it has begun', () => {

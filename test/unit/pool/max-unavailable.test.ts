@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { resolveMaxUnavailable } from '../../../machine-config/pool/max-unavailable.js';
+import { limitOf, resolveMaxUnavailable } from '../../../machine-config/pool/max-unavailable.js';
+import { makeNode, makeNodes, makePool } from './make-node.js';
 
 describe('resolveMaxUnavailable', () => {
   it.each([
@@ -32,17 +33,32 @@ describe('resolveMaxUnavailable', () => {
   );
 
   it.each([
-    ['100%', 3, 1],
-    [5, 5, 2],
-    ['100%', 7, 3],
-    [2, 4, 1],
-    [2, 1, 1],
-    [1, 7, 1],
-  ])('never lets a control plane lose its quorum: %j of %i masters is %i', (value, members, limit) => {
-    expect(resolveMaxUnavailable(value, members, 'master')).toEqual({ ok: true, limit });
+    ['100%', 3],
+    [5, 5],
+    ['100%', 7],
+    [2, 1],
+  ])('lets one master go at a time, whatever is written: %j of %i', (value, members) => {
+    expect(resolveMaxUnavailable(value, members, 'master')).toEqual({ ok: true, limit: 1 });
   });
 
   it('never lets more than one arbiter go', () => {
     expect(resolveMaxUnavailable('100%', 3, 'arbiter')).toEqual({ ok: true, limit: 1 });
+  });
+});
+
+describe('limitOf', () => {
+  const master = (name: string, label: string) =>
+    makeNode(name, { labels: { [`node-role.kubernetes.io/${label}`]: '' } });
+
+  it.each(['control-plane', 'master'])('is 1 for a pool of any name that holds a node with the role %s', (label) => {
+    const pool = makePool({ maxUnavailable: '100%' });
+    expect(limitOf(pool, makeNodes('a', 'b', 'c'))).toEqual({ ok: true, limit: 3 });
+    expect(limitOf(pool, [...makeNodes('a', 'b'), master('c', label)])).toEqual({ ok: true, limit: 1 });
+  });
+
+  it('keeps what is wrong with the limit as it is', () => {
+    expect(limitOf(makePool({ maxUnavailable: 0 }), [master('c', 'master')])).toMatchObject({
+      code: 'MaxUnavailableZero',
+    });
   });
 });

@@ -49,6 +49,10 @@ describe('poolStatus, conditions', () => {
       NodeDegraded: 'False',
       RenderDegraded: 'False',
       Degraded: 'False',
+      Waiting: 'False',
+      Halted: 'False',
+      ControlPlane: 'False',
+      MembershipConflict: 'False',
     });
     expect(condition(done, 'Updated')?.message).toContain(NEW);
     expect(done.configuration).toEqual(configuration);

@@ -90,16 +90,25 @@ describe('why a pool waits', () => {
   const drifted = { ...updatedTo('n4', NEW), state: 'Degraded' as const, reason: '/etc/a differs' };
   const host = { os: 'Debian 12', arch: 'amd64', backend: 'none', cannot: { fips: 'it is off here' } };
 
-  it.each<[string, NodeFacts, RegExp]>([
-    ['came back from the target', rolledBack, /n4 is Degraded.*another config, or try again by the force file/],
-    ['has drifted', drifted, /n4 is Degraded \(\/etc\/a differs\).*put back.*or have it overwritten by the force file/],
-  ])('says of a node that %s what helps, whether or not others wait for its slot', (_, node, expected) => {
-    for (const members of [[node], [node, makeNode('a')]]) {
+  it('says of a node that has drifted what helps, whether or not others wait for its slot', () => {
+    for (const members of [[drifted], [drifted, makeNode('a')]]) {
       const found = waiting(members);
       expect(found?.code).toBe('NodesDegraded');
-      expect(found?.sentence).toMatch(expected);
+      expect(found?.sentence).toMatch(
+        /n4 is Degraded \(\/etc\/a differs\).*put back.*or have it overwritten by the force file/,
+      );
       expect(found?.until).toBeUndefined();
     }
+  });
+
+  it('says of a node that came back from the target what helps, within the failure budget and beyond', () => {
+    const within = waiting([rolledBack, updatedTo('a', NEW), updatedTo('b', NEW)], { maxUnavailable: 2 });
+    expect(within).toMatchObject({ code: 'NodesDegraded' });
+    expect(within?.sentence).toMatch(/n4 is Degraded.*another config, or try again with `drydock node retry`/);
+    const beyond = waiting([rolledBack, makeNode('a')]);
+    expect(beyond).toMatchObject({ code: 'Halted' });
+    expect(beyond?.sentence).toMatch(/n4 \(RolledBackAfterBoot: .*another config.*`drydock node retry n4`/);
+    expect(beyond?.until).toBeUndefined();
   });
 
   it('names a node that cannot do what the target asks, the field and the reason', () => {
