@@ -1,4 +1,4 @@
-import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
+import { ActivityCancellationType, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { ControlActivities, NodeActivities } from './contract/activities.js';
 import { CONTROL_TASK_QUEUE, nodeTaskQueue } from './contract/ids.js';
 import type { NodeTuning } from './contract/inputs.js';
@@ -17,6 +17,19 @@ const WAIT = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED;
 export const control = proxyActivities<ControlActivities>({
   taskQueue: CONTROL_TASK_QUEUE,
   startToCloseTimeout: '30s',
+  cancellationType: WAIT,
+  retry: RETRY_WITHOUT_END,
+});
+
+/**
+ * Questions that are asked often, are answered in milliseconds, and by whoever runs the workflow: the control worker has
+ * the watches. With the workflow's own task, one costs the history a single event instead of six, and its input none. A
+ * failed one is tried again by a timer of the history soon, so that an API server that stays away holds up no workflow
+ * task.
+ */
+export const atOnce = proxyLocalActivities<Pick<ControlActivities, 'planTurn' | 'assign' | 'clearReboot'>>({
+  startToCloseTimeout: '30s',
+  localRetryThreshold: '2s',
   cancellationType: WAIT,
   retry: RETRY_WITHOUT_END,
 });

@@ -13,13 +13,14 @@ import {
 import type { NodeStart } from '../machine-config/pool/turn.js';
 import { control } from './activity-proxies.js';
 import { updateNodeId } from './contract/ids.js';
-import type { InFlight, RollOutPoolInput, UpdateNodeResult } from './contract/inputs.js';
-import { reconsider, settled, wake } from './contract/messages.js';
+import type { InFlight, RollOutPoolInput } from './contract/inputs.js';
+import { reconsider, settled, wake, type Settled } from './contract/messages.js';
 import { SEARCH_ATTRIBUTES } from './contract/search-attributes.js';
+import { restOf } from './node-run.js';
 import { updateSummary } from './progress.js';
 import { updateNode } from './update-node.js';
 
-type Outcome = UpdateNodeResult['outcome'];
+type UpdateEnd = Pick<Settled, 'outcome' | 'restSeconds'>;
 
 /** A update started by somebody else: only its workflow id is known. */
 const ADOPTED = '';
@@ -49,7 +50,7 @@ export class Fleet {
     this.#input = input;
     this.#inFlight = new Map(Object.entries(input.inFlight ?? {}));
     this.#resting = new Map(Object.entries(input.resting ?? {}));
-    setHandler(settled, ({ node, runId, outcome }) => this.#settle(node, runId, outcome), {
+    setHandler(settled, ({ node, runId, ...end }) => this.#settle(node, runId, end), {
       description: 'An update of a node has ended',
     });
     setHandler(wake, () => void (this.#news = true), { description: 'Something changed: take a turn soon' });
@@ -89,13 +90,26 @@ export class Fleet {
   }
 
   /** Starts the update of a node, or adopts the one that runs already. */
-  async start({ node, nodeUid, target, current }: NodeStart): Promise<void> {
+  async start({ node, nodeUid, target, current, rebootLimitSeconds }: NodeStart): Promise<void> {
     if (this.#inFlight.has(node)) return;
     const { cluster, pool, tuning } = this.#input;
+    const nodeTuning = rebootLimitSeconds === undefined ? tuning.node : { ...tuning.node, rebootLimitSeconds };
     const begin = () =>
       startChild(updateNode, {
         workflowId: updateNodeId(node),
-        args: [{ cluster, pool, node, nodeUid, target, current, tuning: tuning.node }],
+        args: [
+          {
+            cluster,
+            pool,
+            node,
+            nodeUid,
+            target,
+            current,
+            tuning: nodeTuning,
+            asksBeforeReboot: true,
+            asksInPassing: true,
+          },
+        ],
         // Handed over, not ended, when this run continues as new; cancelled through its id, by whichever run is current.
         parentClosePolicy: ParentClosePolicy.ABANDON,
         cancellationType: ChildWorkflowCancellationType.ABANDON,
@@ -112,8 +126,8 @@ export class Fleet {
       this.#inFlight.set(node, { runId, nodeUid });
       this.#awaited.add(node);
       void update.result().then(
-        ({ outcome }) => this.#settle(node, runId, outcome),
-        () => this.#settle(node, runId, 'degraded'),
+        (result) => this.#settle(node, runId, { outcome: result.outcome, ...restOf(result) }),
+        () => this.#settle(node, runId, { outcome: 'degraded' }),
       );
     } catch (error) {
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
@@ -147,7 +161,7 @@ export class Fleet {
       { summary: `are ${unheard.length} updates still running?` },
       [{ cluster, pool, children }],
     );
-    for (const node of closed) this.#settle(node, children[node] ?? ADOPTED, 'superseded');
+    for (const node of closed) this.#settle(node, children[node] ?? ADOPTED, { outcome: 'superseded' });
   }
 
   /** Cancels every update and waits until each has ended: before apply as it was, from apply on finished. */
@@ -176,12 +190,12 @@ export class Fleet {
     }
   }
 
-  #settle(node: string, runId: string, outcome: Outcome): void {
+  #settle(node: string, runId: string, end: UpdateEnd): void {
     const known = this.#inFlight.get(node);
     if (known === undefined || (known.runId !== runId && known.runId !== ADOPTED)) return;
     this.#forget(node);
     const { restSeconds, settleSeconds } = this.#input.tuning;
-    const rest = outcome === 'unreachable' ? restSeconds : settleSeconds;
+    const rest = end.restSeconds ?? (end.outcome === 'unreachable' ? restSeconds : settleSeconds);
     this.#resting.set(node, Date.now() + rest * 1000);
     this.#news = true;
   }

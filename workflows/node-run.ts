@@ -1,5 +1,6 @@
 import {
   CancellationScope,
+  condition,
   getExternalWorkflowHandle,
   isCancellation,
   log,
@@ -7,12 +8,13 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Grant } from '../machine-config/pool/turn.js';
-import { control, controlCleanUp, nodeSteps } from './activity-proxies.js';
+import { atOnce, control, controlCleanUp, nodeSteps } from './activity-proxies.js';
 import { classify, type StepFailure } from './classify.js';
-import type { ApplyResult, ConfirmResult, DrainResult, NodeStep, PrepareResult } from './contract/activities.js';
+import type { ApplyResult, ConfirmResult, NodeStep, PrepareResult, RebootClearance } from './contract/activities.js';
 import { rollOutPoolId } from './contract/ids.js';
 import type { UpdateNodeInput, UpdateNodeResult } from './contract/inputs.js';
-import { reconsider, settled } from './contract/messages.js';
+import { reconsider, settled, type Settled } from './contract/messages.js';
+import type { DrainState } from './drain-node.js';
 import { shortConfigName, trackProgress, type Progress } from './progress.js';
 
 /** One run of the run-book: which node, towards which target, and its steps with what the UI shows of them. */
@@ -26,6 +28,8 @@ export interface NodeRun {
   /** What the node ran before; known after `prepare`. */
   from(): string;
   mustDrain(): boolean;
+  /** Its pods could run nowhere else: it is cordoned and not drained. */
+  keepsPods(): boolean;
   /** Pods that `prepare` counted. */
   pods(): number;
   /** Runs `cut` as soon as the pool may want something else; at once if that was said before. */
@@ -37,18 +41,13 @@ export interface NodeRun {
   prepare(): Promise<void>;
   /** `notDrained`: nothing was changed, the node has to be planned, cordoned and drained again. */
   apply(): Promise<ApplyResult | 'notDrained'>;
+  /** Asks whether it may reboot now. */
+  askToReboot(): Promise<RebootClearance>;
+  /** Resolves as soon as the pool may want something else, or something may be allowed by now; at the latest after that time. */
+  reconsidered(milliseconds: number): Promise<void>;
   reboot(): Promise<void>;
   confirm(): Promise<ConfirmResult>;
   uncordon(): Promise<void>;
-}
-
-interface DrainState {
-  cordoned: boolean;
-  sliceSeconds: number;
-  /** Epoch milliseconds of the first slice. */
-  since: number | undefined;
-  /** What the last slice met, told until the next one ends. */
-  waiting: string | undefined;
 }
 
 export function nodeRun(input: UpdateNodeInput): NodeRun {
@@ -68,8 +67,11 @@ export function nodeRun(input: UpdateNodeInput): NodeRun {
     },
     { description: 'The pool may want something else: ask again before going on' },
   );
+  // That it may go on is asked in passing; that it may begin is a step that people look for.
+  const inPassing = input.asksInPassing === true ? atOnce : control;
   async function assign(intent: 'start' | 'continue', summary: string) {
-    const grant = await control.assign.executeWithOptions({ summary }, [{ ...id, intent }]);
+    const { assign: ask } = intent === 'start' ? control : inPassing;
+    const grant = await ask.executeWithOptions({ summary }, [{ ...id, intent }]);
     const changed = grant.outcome === 'granted' && grant.target !== target;
     if (changed) {
       target = grant.target;
@@ -94,6 +96,7 @@ export function nodeRun(input: UpdateNodeInput): NodeRun {
     },
     from: () => plan?.from ?? input.current,
     mustDrain: () => plan?.disruption === 'drain' || plan?.disruption === 'reboot',
+    keepsPods: () => plan?.noDrain === true,
     pods: () => plan?.pods ?? 0,
     onReconsider(nextCut) {
       cut = nextCut;
@@ -128,6 +131,13 @@ export function nodeRun(input: UpdateNodeInput): NodeRun {
         return 'notDrained';
       }
     },
+    askToReboot() {
+      reconsidered = false;
+      return inPassing.clearReboot.executeWithOptions({ summary: `may ${node} reboot?` }, [{ ...id, target }]);
+    },
+    async reconsidered(milliseconds) {
+      await condition(() => reconsidered, milliseconds);
+    },
     async reboot() {
       progress.at('reboot', `Reboots ${node}`);
       await steps.reboot.executeWithOptions({ summary: `reboot ${node}` }, [{ ...id, target }]);
@@ -143,67 +153,6 @@ export function nodeRun(input: UpdateNodeInput): NodeRun {
       await steps.uncordon.executeWithOptions({ summary: `uncordon ${node}` }, [{ ...id, target }]);
     },
   };
-}
-
-/**
- * Cordons, then drains for one slice, cut short when the pool may want something else. Slices grow from the first to the
- * longest, so that a week of waiting stays a short history. True: nothing is left to evict.
- */
-export async function drainSlice(run: NodeRun): Promise<boolean> {
-  const { node } = run.id;
-  const { drain } = run;
-  const target = { ...run.id, target: run.target };
-  if (!drain.cordoned) {
-    run.progress.at('cordon', `Cordons ${node}`);
-    await run.steps.cordon.executeWithOptions({ summary: `cordon ${node}` }, [target]);
-    drain.cordoned = true;
-  }
-  drain.since ??= Date.now();
-  run.progress.at('drain', drain.waiting ?? `Drains ${node} since ${clock(drain.since)}`);
-  const result = await cuttable(run, () =>
-    run.steps
-      .drain(drain.sliceSeconds)
-      .executeWithOptions({ summary: `drain ${node} (${run.pods()} pods)` }, [
-        { ...target, sliceSeconds: drain.sliceSeconds },
-      ]),
-  );
-  if (result === undefined) return false;
-  if (!result.drained) {
-    drain.waiting = blockedSentence(node, drain.since, result);
-    run.progress.at('drain', drain.waiting);
-  }
-  drain.sliceSeconds = Math.min(drain.sliceSeconds * 2, run.input.tuning.drainMaxSliceSeconds);
-  return result.drained;
-}
-
-/** Runs a step that a `reconsider` may cut short; undefined: it was. The update's own cancellation passes through. */
-async function cuttable<T>(run: NodeRun, step: () => Promise<T>): Promise<T | undefined> {
-  const slice = new CancellationScope();
-  const cut = { asked: false };
-  run.onReconsider(() => {
-    cut.asked = true;
-    slice.cancel();
-  });
-  try {
-    return await slice.run(step);
-  } catch (error) {
-    const onlyTheSlice = cut.asked && !CancellationScope.current().consideredCancelled;
-    if (onlyTheSlice && isCancellation(error)) return undefined;
-    throw error;
-  }
-}
-
-function blockedSentence(node: string, since: number, result: DrainResult): string {
-  const [first, ...others] = result.blockers;
-  const left = `${result.remaining} pods left on ${node}; drain since ${clock(since)}`;
-  if (first === undefined) return `Waiting: ${left}`;
-  const more = others.length === 0 ? '' : ` and ${others.length} more`;
-  return `Waiting: ${first.why} (pod ${first.pod}${more}); ${left}; free the pod or scale up what its budget guards`;
-}
-
-/** UTC, `02:14`. */
-function clock(epoch: number): string {
-  return new Date(epoch).toISOString().slice(11, 16);
 }
 
 /** There was nothing to take a slot for: nothing was touched, unless a cordon of an earlier run is left to lift. */
@@ -267,21 +216,26 @@ async function tryRelease(run: NodeRun): Promise<void> {
 /** Runs the update and tells its rollout how it ended, also when it failed or was cancelled. */
 export async function announceEnd(run: NodeRun, update: () => Promise<UpdateNodeResult>): Promise<UpdateNodeResult> {
   const { pool, node } = run.id;
-  const tell = (outcome: UpdateNodeResult['outcome']) =>
+  const tell = (end: Pick<Settled, 'outcome' | 'restSeconds'>) =>
     CancellationScope.nonCancellable(async () => {
       try {
         const rollout = getExternalWorkflowHandle(rollOutPoolId(pool));
-        await rollout.signal(settled, { node, runId: workflowInfo().runId, outcome });
+        await rollout.signal(settled, { node, runId: workflowInfo().runId, ...end });
       } catch {
         log.debug('No rollout is running to be told');
       }
     });
   try {
     const result = await update();
-    await tell(result.outcome);
+    await tell({ outcome: result.outcome, ...restOf(result) });
     return result;
   } catch (error) {
-    await tell(isCancellation(error) ? 'cancelled' : 'degraded');
+    await tell({ outcome: isCancellation(error) ? 'cancelled' : 'degraded' });
     throw error;
   }
+}
+
+/** How long a node is to be left alone after an update that says so itself. */
+export function restOf(result: UpdateNodeResult): Pick<Settled, 'restSeconds'> {
+  return result.outcome === 'postponed' ? { restSeconds: result.retryAfterSeconds } : {};
 }

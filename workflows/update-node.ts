@@ -1,7 +1,9 @@
 import { CancellationScope } from '@temporalio/workflow';
 import { classify } from './classify.js';
 import type { UpdateNodeInput, UpdateNodeResult } from './contract/inputs.js';
-import { announceEnd, drainSlice, endEarly, endWithoutGrant, endFailed, nodeRun, type NodeRun } from './node-run.js';
+import { drainSlice } from './drain-node.js';
+import { announceEnd, endEarly, endWithoutGrant, endFailed, nodeRun, type NodeRun } from './node-run.js';
+import { awaitRebootClearance } from './reboot-clearance.js';
 
 /**
  * The run-book of one node's update. Its id, `node/<node>`, lets only one of them run at a time, whoever asks.
@@ -15,7 +17,7 @@ export async function updateNode(input: UpdateNodeInput): Promise<UpdateNodeResu
       if (grant.outcome !== 'granted') return await endWithoutGrant(run, grant);
       for (;;) {
         const wanted = await makeReady(run);
-        if (!wanted.go) return await endEarly(run, { outcome: 'superseded', reason: wanted.reason });
+        if (wanted !== 'ready') return await endEarly(run, wanted);
         const result = await CancellationScope.nonCancellable(() => change(run));
         if (result !== 'planAgain') return result;
       }
@@ -28,17 +30,20 @@ export async function updateNode(input: UpdateNodeInput): Promise<UpdateNodeResu
 /**
  * Plans, cordons and drains until the node may be changed, and asks before each further slice of draining, and last
  * thing before applying, what the pool wants by now: a newer config retargets the update, one reboot instead of two.
+ * Else how the update ends.
  */
-async function makeReady(run: NodeRun): Promise<{ go: true } | { go: false; reason: string }> {
+async function makeReady(run: NodeRun): Promise<'ready' | UpdateNodeResult> {
+  const superseded = (reason: string): UpdateNodeResult => ({ outcome: 'superseded', reason });
   for (;;) {
     await run.prepare();
-    const emptied = !run.mustDrain() || (await drainSlice(run));
+    const drained = run.mustDrain() ? await drainSlice(run) : 'empty';
+    if (typeof drained === 'object') return { outcome: 'postponed', ...drained };
 
     const grant = await run.askAgain();
-    if (grant.outcome === 'unneeded') return { go: false, reason: `${run.id.node} already runs what the pool wants` };
-    if (grant.outcome === 'refused') return { go: false, reason: grant.sentence };
+    if (grant.outcome === 'unneeded') return superseded(`${run.id.node} already runs what the pool wants`);
+    if (grant.outcome === 'refused') return superseded(grant.sentence);
     if (grant.changed) continue;
-    if (emptied) return { go: true };
+    if (drained === 'empty') return 'ready';
   }
 }
 
@@ -46,7 +51,10 @@ async function makeReady(run: NodeRun): Promise<{ go: true } | { go: false; reas
 async function change(run: NodeRun): Promise<UpdateNodeResult | 'planAgain'> {
   const applied = await run.apply();
   if (applied === 'notDrained') return 'planAgain';
-  if (applied.reboot) await run.reboot();
+  if (applied.reboot) {
+    await awaitRebootClearance(run);
+    await run.reboot();
+  }
   const confirmed = await run.confirm();
   await run.uncordon();
   return { outcome: 'updated', from: run.from(), to: run.target, rebooted: confirmed.rebooted };

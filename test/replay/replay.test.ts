@@ -1,15 +1,16 @@
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { bundleWorkflowCode, DefaultLogger, Worker, type ReplayResult } from '@temporalio/worker';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { bundleChangedWorkflows, GUARDED_STEPS, UNGUARDED_STEPS } from '../support/changed-workflows.js';
 import { SCENARIOS } from './scenarios.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const HISTORIES = join(ROOT, 'test/replay/histories');
 /** Grows with each scenario that is recorded, and never shrinks. */
-const RECORDED_HISTORIES = 20;
+const RECORDED_HISTORIES = 23;
 
 interface Stored {
   readonly file: string;
@@ -64,28 +65,30 @@ describe('recorded histories', () => {
     );
   });
 
+  const updatesOf = (scenario: string) => {
+    const updates = stored.filter(
+      ({ file, workflowId }) => file.startsWith(`${scenario}/`) && workflowId.startsWith('node/'),
+    );
+    expect(updates).toHaveLength(1);
+    return updates;
+  };
+
   it('fail with a change that running workflows would not survive', async () => {
-    // Inside the project, so that the copy finds its packages.
-    await mkdir(join(ROOT, '.drydock'), { recursive: true });
-    const copy = await mkdtemp(join(ROOT, '.drydock/changed-'));
-    try {
-      await cp(join(ROOT, 'workflows'), join(copy, 'workflows'), { recursive: true });
-      const file = join(copy, 'workflows/update-node.ts');
-      const source = await readFile(file, 'utf8');
-      const changed = source.replace(
-        '  const confirmed = await run.confirm();\n  await run.uncordon();\n',
-        '  await run.uncordon();\n  const confirmed = await run.confirm();\n',
-      );
-      expect(changed).not.toBe(source);
-      await writeFile(file, changed);
-      const plain = stored.filter(
-        ({ file: name, workflowId }) => name.startsWith('plain/') && workflowId.startsWith('node/'),
-      );
-      expect(plain).toHaveLength(1);
-      const [result] = await replay(await bundle(join(copy, 'workflows')), plain);
-      expect(result?.error?.name).toBe('DeterminismViolationError');
-    } finally {
-      await rm(copy, { recursive: true, force: true });
-    }
+    const turnedAround = await bundleChangedWorkflows([
+      {
+        file: 'update-node.ts',
+        before: '  const confirmed = await run.confirm();\n  await run.uncordon();\n',
+        after: '  await run.uncordon();\n  const confirmed = await run.confirm();\n',
+      },
+    ]);
+    const [result] = await replay(turnedAround, updatesOf('plain'));
+    expect(result?.error?.name).toBe('DeterminismViolationError');
+  });
+
+  it('replay with a new step in what an update that waits in its drain has behind it, where that is guarded', async () => {
+    const [guarded] = await replay(await bundleChangedWorkflows(GUARDED_STEPS), updatesOf('waited-in-drain'));
+    expect(guarded?.error).toBeUndefined();
+    const [unguarded] = await replay(await bundleChangedWorkflows(UNGUARDED_STEPS), updatesOf('waited-in-drain'));
+    expect(unguarded?.error?.name).toBe('DeterminismViolationError');
   });
 });

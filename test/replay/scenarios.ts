@@ -103,6 +103,40 @@ export const SCENARIOS: readonly Scenario[] = [
     },
   },
   {
+    // What a new version of the workflows finds that is started while a node waits in its drain.
+    name: 'waited-in-drain',
+    async play(lab, pool) {
+      const [node] = await firstOf(lab, pool);
+      node.blockers = CART;
+      await lab.revise(pool, 'second');
+      await until('it drains for the third time', () => node.steps.filter((step) => step === 'drain').length >= 3);
+      node.blockers = [];
+      await rolledOut(lab, pool, [node]);
+      return [{ workflowId: updateNodeId(node.name) }];
+    },
+  },
+  {
+    name: 'stopped-before-reboot',
+    async play(lab, pool) {
+      const [node] = await firstOf(lab, pool);
+      const written = new Gate();
+      let applies = false;
+      node.before = (step) => {
+        if (step !== 'apply') return undefined;
+        applies = true;
+        return written.wait();
+      };
+      await lab.revise(pool, 'second');
+      await until('it applies', () => applies);
+      await lab.stopEverything('a test');
+      written.open();
+      await until('it waits', async () => (await lab.sentenceOf(node.name)).includes('waits before its reboot'));
+      await lab.stopEverything(null);
+      await rolledOut(lab, pool, [node]);
+      return [{ workflowId: updateNodeId(node.name) }, { workflowId: rollOutPoolId(pool) }];
+    },
+  },
+  {
     name: 'lost-in-apply',
     async play(lab, pool) {
       const [node] = await firstOf(lab, pool);

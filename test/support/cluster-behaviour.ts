@@ -109,6 +109,17 @@ export function describeClusterBehaviour(name: string, make: () => Promise<Clust
       await expect(admin.patch(WIDGET, named('nowhere'), { spec: {} })).rejects.toMatchObject({ type: 'NotFound' });
     });
 
+    test('kinds are found by their apiVersion, and what is not served is not', async () => {
+      expect(await admin.discover('apps/v1', 'Deployment')).toEqual(KINDS.deployment);
+      expect(await admin.discover('v1', 'Node')).toEqual(KINDS.node);
+      expect(await admin.discover('v1', 'Deployment')).toBeUndefined();
+      expect(await admin.discover('nowhere.example.com/v1', 'Deployment')).toBeUndefined();
+    });
+
+    test('etcd is well, as the API server finds', async () => {
+      expect(await admin.etcdProblem()).toBeUndefined();
+    });
+
     test('a merge patch sets, keeps and deletes; one that changes nothing makes no new version', async () => {
       const target = named('merged');
       await admin.create(WIDGET, { ...widget('merged'), metadata: { ...target, annotations: { a: '1', b: '2' } } });
@@ -240,6 +251,7 @@ export function describeClusterBehaviour(name: string, make: () => Promise<Clust
         return result.outcome === 'refused' ? result.why : result.outcome;
       };
       await vi.waitFor(async () => expect(await why()).toBe(`PDB ${NAMESPACE}/cart allows 0 disruptions`), 20_000);
+      expect(await admin.evict(pod)).toMatchObject({ budget: `${NAMESPACE}/cart` });
       await admin.create(POD_DISRUPTION_BUDGET, budget('cart-too'));
       await vi.waitFor(async () => expect(await why()).toMatch(/more than one PodDisruptionBudget/), 20_000);
       expect((await admin.get<Pod>(KINDS.pod, pod)).metadata.deletionTimestamp).toBeUndefined();
@@ -289,6 +301,58 @@ export function describeClusterBehaviour(name: string, make: () => Promise<Clust
         type: 'Forbidden',
       });
       expect(await left.evict({ ...named('here'), namespace: NAMESPACE })).toEqual({ outcome: 'evicted' });
+    });
+
+    test('a node deletes the pods that are bound to it, of that uid only, and no others', async () => {
+      const left = await cluster.asNode(`left-${run}`);
+      const { uid } = (await addPod('past', `left-${run}`)).metadata;
+      await addPod('beyond', `right-${run}`);
+      const past = { ...named('past'), namespace: NAMESPACE };
+      const beyond = left.delete(KINDS.pod, { ...named('beyond'), namespace: NAMESPACE });
+      await expect(beyond).rejects.toMatchObject({ type: 'Forbidden' });
+      const other = left.delete(KINDS.pod, { ...past, uid: '00000000-0000-0000-0000-000000000000' });
+      await expect(other).rejects.toMatchObject({ type: 'Conflict' });
+      expect((await admin.get(KINDS.pod, past)).metadata.deletionTimestamp).toBeUndefined();
+      await left.delete(KINDS.pod, { ...past, uid });
+      await vi.waitFor(async () => {
+        const found: Pod | undefined = await admin.get<Pod>(KINDS.pod, past).catch(() => undefined);
+        expect(found === undefined || found.metadata.deletionTimestamp !== undefined).toBe(true);
+      });
+    });
+
+    test('a node reads the claims of its pods and the volumes behind them, and no others', async () => {
+      const left = await cluster.asNode(`left-${run}`);
+      const size = { storage: '1Mi' };
+      const access = { accessModes: ['ReadWriteOnce'], storageClassName: '' };
+      for (const suffix of ['mine', 'others']) {
+        const claim = { ...named(suffix), namespace: NAMESPACE };
+        const csi = { driver: 'disk.example', volumeHandle: suffix };
+        const volume = {
+          ...access,
+          capacity: size,
+          csi,
+          claimRef: { ...claim, apiVersion: 'v1', kind: 'PersistentVolumeClaim' },
+        };
+        await admin.create(KINDS.persistentVolume, { metadata: named(suffix), spec: volume } as KubernetesObject);
+        const spec = { ...access, volumeName: `${suffix}-${run}`, resources: { requests: size } };
+        await admin.create(KINDS.persistentVolumeClaim, { metadata: claim, spec } as KubernetesObject);
+      }
+      const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: `mine-${run}` } }];
+      const containers = [{ name: 'main', image: 'none' }];
+      await admin.create(KINDS.pod, {
+        metadata: { ...named('stateful'), namespace: NAMESPACE },
+        spec: { nodeName: `left-${run}`, containers, volumes },
+      } as KubernetesObject);
+      const claim = (suffix: string) =>
+        left.get(KINDS.persistentVolumeClaim, { ...named(suffix), namespace: NAMESPACE });
+      const volume = (suffix: string) => left.get(KINDS.persistentVolume, named(suffix));
+      // The authorizer learns of the pod a moment later, and of the volume when the claim is bound.
+      await vi.waitFor(async () => {
+        expect((await claim('mine')).metadata.name).toBe(`mine-${run}`);
+        expect((await volume('mine')).metadata.name).toBe(`mine-${run}`);
+      }, 20_000);
+      await expect(claim('others')).rejects.toMatchObject({ type: 'Forbidden' });
+      await expect(volume('others')).rejects.toMatchObject({ type: 'Forbidden' });
     });
 
     test('a node reads the custom objects that RBAC names to it, and no others', async () => {

@@ -106,6 +106,14 @@ export class ClusterState {
     return this.write(input, before, mergePatch(before, patch) as StoredObject, call);
   }
 
+  /** The precondition of a deletion, if it has one. */
+  checkUid(resource: ResourceKind, target: ObjectName & { readonly uid?: string | undefined }, call: FailedCall): void {
+    const { uid } = this.read(resource, target, call).metadata;
+    if (target.uid === undefined || target.uid === uid) return;
+    const message = `the UID in the precondition (${target.uid}) does not match the UID in record (${uid})`;
+    throw refuse(call, 409, 'Conflict', message);
+  }
+
   /** With finalizers left the object stays, marked; a Pod's finalizers are how tests keep it terminating. */
   remove(resource: ResourceKind, target: ObjectName, call: FailedCall): void {
     const object = this.read(resource, target, call);
@@ -198,6 +206,11 @@ export class ClusterState {
     const store = this.kinds.get(key) ?? new Map<string, StoredObject>();
     this.kinds.set(key, store);
     return store;
+  }
+
+  /** The newest resourceVersion that was given. */
+  get newestVersion(): string {
+    return String(this.version);
   }
 
   private nextVersion(): string {

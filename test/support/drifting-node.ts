@@ -46,6 +46,7 @@ export async function driftingNode(ignition: object, spec: Partial<NonNullable<M
     looked: () => undefined,
     updateFailed: () => undefined,
     rebootFailed: () => undefined,
+    drain: () => undefined,
   };
   const now = () => new Date('2026-11-30T12:00:00Z');
   const deps: NodeDependencies = {

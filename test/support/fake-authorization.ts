@@ -40,6 +40,8 @@ function nodeMay(call: FakeCall, node: string, state: ClusterState): boolean {
   if (resource.group !== '') return false;
   if (resource.plural === 'nodes') return mayOnNodes(call, node);
   if (resource.plural === 'pods') return mayOnPods(call, node, state);
+  if (resource.plural === 'persistentvolumeclaims') return verb === 'get' && claimsOf(node, state).has(addressOf(call));
+  if (resource.plural === 'persistentvolumes') return verb === 'get' && volumesOf(node, state).has(call.name ?? '');
   return resource.plural === 'events' && ['create', 'update', 'patch'].includes(verb);
 }
 
@@ -55,6 +57,28 @@ function mayOnPods(call: FakeCall, node: string, state: ClusterState): boolean {
   if (pod !== undefined && pod.spec?.nodeName !== node) return false;
   if (call.subresource === 'eviction') return true;
   return call.verb === 'get' || call.verb === 'delete' || call.subresource === 'status';
+}
+
+const addressOf = ({ namespace = '', name = '' }: Pick<FakeCall, 'namespace' | 'name'>) => `${namespace}/${name}`;
+
+/** Of the pods that are bound to the node, as long as they are. */
+function claimsOf(node: string, state: ClusterState): Set<string> {
+  const pods = state.all(KINDS.pod).filter(({ spec }) => spec?.nodeName === node);
+  return new Set(
+    pods.flatMap(({ metadata, spec }) =>
+      ((spec?.volumes ?? []) as { persistentVolumeClaim?: { claimName: string } }[]).flatMap((volume) =>
+        volume.persistentVolumeClaim === undefined
+          ? []
+          : [addressOf({ namespace: metadata.namespace, name: volume.persistentVolumeClaim.claimName })],
+      ),
+    ),
+  );
+}
+
+function volumesOf(node: string, state: ClusterState): Set<unknown> {
+  const claims = claimsOf(node, state);
+  const mine = state.all(KINDS.persistentVolumeClaim).filter(({ metadata }) => claims.has(addressOf(metadata)));
+  return new Set(mine.map(({ spec }) => spec?.volumeName));
 }
 
 interface Rule {

@@ -9,7 +9,7 @@ import type {
 } from '../../activities/kubernetes/client.js';
 import { KINDS } from '../../activities/kubernetes/client.js';
 import { evictionResult, type EvictedPod } from '../../activities/kubernetes/eviction.js';
-import type { ResourceKind } from '../../machine-config/api/flavour.js';
+import { apiVersionOf, type ResourceKind } from '../../machine-config/api/flavour.js';
 import type { FailureCode } from '../../workflows/contract/failure-codes.js';
 import { ClusterState, refuse } from './cluster-state.js';
 import { authorize, nodeAdmission, type FakeCall, type Verb } from './fake-authorization.js';
@@ -54,6 +54,7 @@ const STATUS_OF = { Conflict: 409, NotFound: 404, Forbidden: 403, Invalid: 422, 
 
 interface Faults {
   latencyMs: number;
+  etcdProblem: string | undefined;
   readonly planned: { match: CallMatch; code: FailureCode & keyof typeof STATUS_OF; after: boolean; left: number }[];
   readonly interceptors: Set<(call: FakeCall) => void | Promise<void>>;
 }
@@ -83,6 +84,10 @@ class FakeClient implements KubernetesClient {
 
   create<T extends KubernetesObject>(resource: ResourceKind, object: T): Promise<T> {
     const call = this.call('create', resource, object.metadata);
+    if (resource.kind === KINDS.selfSubjectReview.kind) {
+      // Answered from the request, and stored nowhere.
+      return this.perform(call, () => ({ ...object, status: { userInfo: { username: this.identity } } }));
+    }
     return this.perform(call, () => this.state.create(resource, object, failed(call)));
   }
 
@@ -103,9 +108,10 @@ class FakeClient implements KubernetesClient {
     return this.perform(call, () => this.state.patch(input, mergePatch, failed(call)));
   }
 
-  async delete(resource: ResourceKind, object: ObjectName): Promise<void> {
+  async delete(resource: ResourceKind, object: ObjectName & { readonly uid?: string | undefined }): Promise<void> {
     const call = this.call('delete', resource, object);
     await this.perform(call, () => {
+      this.state.checkUid(resource, object, failed(call));
       this.state.remove(resource, address(resource, object), failed(call));
       return null;
     });
@@ -122,6 +128,15 @@ class FakeClient implements KubernetesClient {
     });
   }
 
+  discover(apiVersion: string, kind: string): Promise<ResourceKind | undefined> {
+    const known = Object.values<ResourceKind>(KINDS);
+    return Promise.resolve(known.find((each) => apiVersionOf(each) === apiVersion && each.kind === kind));
+  }
+
+  etcdProblem(): Promise<string | undefined> {
+    return Promise.resolve(this.faults.etcdProblem);
+  }
+
   /** Events come asynchronously and in order, as from the real one. */
   watch<T extends KubernetesObject>(resource: ResourceKind, handler: WatchHandler<T>, signal: AbortSignal): void {
     const call: FakeCall = { identity: this.identity, verb: 'watch', resource };
@@ -130,9 +145,12 @@ class FakeClient implements KubernetesClient {
       const deliver = (action: () => void): void => queueMicrotask(() => signal.aborted || action());
       for (const object of this.state.all(resource)) deliver(() => handler.onChange('ADDED', copy<T>(object)));
       deliver(() => handler.onSynced?.());
+      const listed = this.state.newestVersion;
+      deliver(() => handler.onVersion?.(listed));
       const stop = this.state.subscribe(resource, (type, object) => {
         const seen = copy<T>(object);
         deliver(() => handler.onChange(type, seen));
+        deliver(() => handler.onVersion?.(seen.metadata.resourceVersion));
       });
       signal.addEventListener('abort', stop, { once: true });
     };
@@ -178,7 +196,11 @@ class FakeClient implements KubernetesClient {
  */
 export class FakeCluster extends FakeClient {
   constructor({ now = () => new Date(), clusterUid = 'cluster-1' }: FakeClusterOptions = {}) {
-    super(new ClusterState(now), { latencyMs: 0, planned: [], interceptors: new Set() }, 'admin');
+    super(
+      new ClusterState(now),
+      { latencyMs: 0, etcdProblem: undefined, planned: [], interceptors: new Set() },
+      'admin',
+    );
     this.add(KINDS.namespace, { metadata: { name: 'kube-system', uid: clusterUid } });
   }
 
@@ -215,6 +237,11 @@ export class FakeCluster extends FakeClient {
   /** The next matching calls fail. */
   failNext(match: CallMatch, { code = 'ApiUnavailable', afterEffect = false, times = 1 }: Fault = {}): void {
     this.faults.planned.push({ match, code, after: afterEffect, left: times });
+  }
+
+  /** What the API server says of its etcd; undefined: it is well. */
+  set etcdIs(problem: string | undefined) {
+    this.faults.etcdProblem = problem;
   }
 
   /** Every call takes this long. */

@@ -33,6 +33,13 @@ export interface DriverEnd {
   readonly answers: readonly Readonly<Record<string, unknown>>[];
 }
 
+/** What the driver says of an apply that succeeded. */
+export interface AppliedAnswer {
+  readonly steps: number;
+  readonly cost: string;
+  readonly warnings: readonly string[];
+}
+
 /** A real machine without Kubernetes and Temporal, on which a test runs what the packaged node worker is made of. */
 export class MachineUnderTest {
   readonly machine: Machine;
@@ -79,15 +86,12 @@ export class MachineUnderTest {
   }
 
   /** Applies and confirms; it must succeed. */
-  async apply(
-    target: MachineConfig,
-    more: Pick<DriverRequest, 'sshAccount'> = {},
-  ): Promise<{ steps: number; warnings: readonly string[] }> {
+  async apply(target: MachineConfig, more: Pick<DriverRequest, 'sshAccount'> = {}): Promise<AppliedAnswer> {
     const { answers } = await this.drive({ do: 'apply', target, ...more });
     const last = answers.at(-1);
     expect(last).toMatchObject({ applied: target.metadata.name });
     await this.drive({ do: 'forget' });
-    return last as unknown as { steps: number; warnings: readonly string[] };
+    return last as unknown as AppliedAnswer;
   }
 
   /** Kills the driver after so many milliseconds, unless it has ended before. */

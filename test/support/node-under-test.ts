@@ -8,6 +8,7 @@ import { registerNode } from '../../activities/node/register.js';
 import { KINDS, type KubernetesObject } from '../../activities/kubernetes/client.js';
 import { apiFlavour } from '../../machine-config/api/flavour.js';
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
+import type { RolloutPolicy } from '../../machine-config/api/rollout-policy.js';
 import { verifyRenderedName, renderedName } from '../../machine-config/render/name.js';
 import type { DrainInput, NodeActivities } from '../../workflows/contract/activities.js';
 import { FakeCluster, POD_DISRUPTION_BUDGET } from './fake-cluster.js';
@@ -24,9 +25,21 @@ export type NodeObject = KubernetesObject & {
   status?: { conditions?: { type: string; status: string }[]; nodeInfo?: { bootID: string } };
 };
 
+export interface PodParts {
+  readonly annotations?: Record<string, string>;
+  readonly labels?: Record<string, string>;
+  readonly namespace?: string;
+  readonly kind?: string;
+  readonly phase?: string;
+  /** Name of a PersistentVolumeClaim that it uses. */
+  readonly claim?: string;
+  readonly finalizers?: string[];
+}
+
 /** One node of a small cluster: its host, its worker's activities, and what Kubernetes says of it. */
 export async function setUpNode() {
-  const cluster = new FakeCluster({ clusterUid: 'cluster-1' });
+  let now = Date.parse('2026-11-30T12:00:00Z');
+  const cluster = new FakeCluster({ clusterUid: 'cluster-1', now: () => new Date(now) });
   const fake = await fakeHost();
   const bootId = await fake.host.bootId();
   cluster.add<NodeObject>(KINDS.node, {
@@ -35,14 +48,19 @@ export async function setUpNode() {
   });
   cluster.add(rbacRole, {
     metadata: { name: 'configs' },
-    rules: [{ apiGroups: [flavour.group], resources: ['machineconfigs'], verbs: ['get'] }],
+    rules: [
+      { apiGroups: [flavour.group], resources: ['machineconfigs'], verbs: ['get'] },
+      { apiGroups: [flavour.group], resources: ['machineconfigpools'], resourceNames: ['worker'], verbs: ['get'] },
+    ],
   } as KubernetesObject);
   cluster.add(KINDS.clusterRoleBinding, {
     metadata: { name: 'configs' },
     roleRef: { name: 'configs' },
     subjects: [{ kind: 'User', name: 'system:node:n1' }],
   } as KubernetesObject);
-  let now = Date.parse('2026-11-30T12:00:00Z');
+  cluster.add(flavour.machineConfigPool, { metadata: { name: 'worker' }, spec: {} } as KubernetesObject);
+  const told: { reason: string; message: string }[] = [];
+  const tell = (reason: string, message: string) => void told.push({ reason, message });
   const deps: NodeDependencies = {
     node: 'n1',
     clusterUid: 'cluster-1',
@@ -54,6 +72,8 @@ export async function setUpNode() {
     now: () => new Date(now),
     hasItsName: verifyRenderedName,
     irreconcilable: () => [],
+    drainPollMs: 10,
+    events: { normal: tell, warning: tell, flushed: () => Promise.resolve() },
   };
   const environment = new MockActivityEnvironment(
     { heartbeatTimeoutMs: 30_000, scheduledTimestampMs: now, scheduleToCloseTimeoutMs: STEP_LIMIT_SECONDS * 1000 },
@@ -83,6 +103,8 @@ export async function setUpNode() {
     step,
     run,
     runWith,
+    /** Events, in the order in which they were told. */
+    told,
     advance: (seconds: number) => (now += seconds * 1000),
     node: () => cluster.peek<NodeObject>(KINDS.node, 'n1')!,
     annotations: () => cluster.peek<NodeObject>(KINDS.node, 'n1')?.metadata.annotations ?? {},
@@ -123,19 +145,31 @@ export async function setUpNode() {
       await run('confirm', input);
       await run('uncordon', input);
     },
-    pod(name: string, more: { annotations?: Record<string, string>; kind?: string; phase?: string } = {}) {
-      const { annotations = {}, kind, phase = 'Running' } = more;
+    pod(name: string, more: PodParts = {}) {
+      const { annotations = {}, kind, phase = 'Running', labels = {}, namespace = 'shop', claim, finalizers } = more;
       const ownerReferences =
         kind === undefined ? [] : [{ apiVersion: 'apps/v1', kind, name: 'o', uid: 'o', controller: true }];
+      const volumes = claim === undefined ? [] : [{ name: 'data', persistentVolumeClaim: { claimName: claim } }];
       cluster.add(KINDS.pod, {
-        metadata: { name, namespace: 'shop', labels: { app: name }, annotations, ownerReferences },
-        spec: { nodeName: 'n1' },
+        metadata: {
+          name,
+          namespace,
+          labels: { app: name, ...labels },
+          annotations,
+          ownerReferences,
+          ...(finalizers === undefined ? {} : { finalizers }),
+        },
+        spec: { nodeName: 'n1', volumes },
         status: { phase, conditions: [{ type: 'Ready', status: 'True' }] },
       } as KubernetesObject);
     },
-    budget(app: string) {
+    pods: async () => (await cluster.list(KINDS.pod)).map(({ metadata }) => metadata.name).sort(),
+    /** What the pool of the node says of its rollouts. */
+    policy: (rollout: RolloutPolicy) =>
+      cluster.patch(flavour.machineConfigPool, { name: 'worker' }, { spec: { rollout } }),
+    budget(app: string, name = app) {
       cluster.add(POD_DISRUPTION_BUDGET, {
-        metadata: { name: app, namespace: 'shop' },
+        metadata: { name, namespace: 'shop' },
         spec: { minAvailable: 1, selector: { matchLabels: { app } } },
         status: { disruptionsAllowed: 0, expectedPods: 1, currentHealthy: 1, desiredHealthy: 1 },
       } as KubernetesObject);

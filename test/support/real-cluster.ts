@@ -12,6 +12,7 @@ import { createControlActivities } from '../../activities/cluster/create-control
 import { KINDS, type KubernetesClient, type KubernetesObject } from '../../activities/kubernetes/client.js';
 import { createKubernetesClient, type ClosableKubernetesClient } from '../../activities/kubernetes/rest.js';
 import { WatchCache } from '../../activities/kubernetes/watch-cache.js';
+import { CONTROL_USER } from '../../client/install/rbac.js';
 import { startLab, type Lab, type LabKubernetes, type LabNode } from '../../dev/lab.js';
 import {
   apiFlavour,
@@ -88,11 +89,11 @@ export class RealCluster {
     return known;
   }
 
-  /** A further control worker; the CRDs must be there. */
+  /** A further control worker, with the identity and the rights that an installation gave it. */
   async openControl(): Promise<RealControl> {
     const { flavour, uid: cluster } = this;
     const signal = this.openWatches();
-    const client = this.#open(this.kubernetes.kubeconfigPath);
+    const client = this.#open(await this.kubernetes.userKubeconfig(CONTROL_USER));
     const nodes = new WatchCache<NodeResource>(client, KINDS.node, { signal });
     const pools = new WatchCache<PoolResource>(client, flavour.machineConfigPool, { signal });
     const configs = new WatchCache<MachineConfigResource>(client, flavour.machineConfig, { signal });

@@ -5,7 +5,13 @@ import { KINDS, type KubernetesClient } from '../../activities/kubernetes/client
 import type { NodeResource } from '../../activities/cluster/control-dependencies.js';
 import { DRYDOCK_ANNOTATIONS, EMPTY_CONFIG_NAME, type ApiFlavour } from '../../machine-config/api/flavour.js';
 import { nodeFacts, type NodeFacts } from '../../machine-config/pool/facts.js';
-import type { DrainBlocker, NodeActivities, NodeStep, TargetStep } from '../../workflows/contract/activities.js';
+import type {
+  DrainBlocker,
+  DrainResult,
+  NodeActivities,
+  NodeStep,
+  TargetStep,
+} from '../../workflows/contract/activities.js';
 import type { FailureCode } from '../../workflows/contract/failure-codes.js';
 import type { FakeCluster } from './fake-cluster.js';
 
@@ -24,13 +30,22 @@ export class SimulatedNode {
   before: (step: Step, input: NodeStep) => void | Promise<void> = () => undefined;
   /** What a drain meets; empty: it drains at once. */
   blockers: readonly DrainBlocker[] = [];
+  /** What its pool's policy says of a drain that meets something. */
+  givesBack: DrainResult['giveBack'];
+  /** The sentence that a drain tells; undefined: none, as workers of version 0.1. */
+  sentence: string | undefined;
+  /** Its pods could run nowhere else. */
+  keepsPods = false;
   boots = 1;
   readonly #cluster: FakeCluster;
   readonly #client: KubernetesClient;
   readonly #flavour: ApiFlavour;
+  readonly #now: () => number;
   #bootAtApply: number | undefined;
 
-  constructor(cluster: FakeCluster, flavour: ApiFlavour, node: NodeResource) {
+  /** `now`: its clock, in epoch milliseconds. */
+  constructor(cluster: FakeCluster, flavour: ApiFlavour, node: NodeResource, now: () => number = Date.now) {
+    this.#now = now;
     this.#cluster = cluster;
     this.#client = cluster.as(`system:node:${node.metadata.name}`);
     this.#flavour = flavour;
@@ -69,7 +84,14 @@ export class SimulatedNode {
           await Context.current().sleep(20);
         }
         const remaining = this.blockers.length;
-        return { drained: remaining === 0, evicted: 0, remaining, blockers: this.blockers };
+        return {
+          drained: remaining === 0,
+          evicted: 0,
+          remaining,
+          blockers: this.blockers,
+          ...(this.sentence === undefined || remaining === 0 ? {} : { sentence: this.sentence }),
+          ...(this.givesBack === undefined || remaining === 0 ? {} : { giveBack: this.givesBack }),
+        };
       }),
       apply: step('apply', (input) => this.#apply(input)),
       reboot: step('reboot', () => this.#reboot()),
@@ -86,7 +108,8 @@ export class SimulatedNode {
     if (this.facts.state !== 'Degraded') await this.#annotate({ state: 'Working' });
     const disruption = current === EMPTY_CONFIG_NAME ? ('none' as const) : ('reboot' as const);
     const changes = { files: 1, units: 0, sshKeys: 0, kernelArguments: 0 };
-    return { from: current ?? '', target, disruption, changes, pods: 0, summary: '1 file' };
+    const plan = { from: current ?? '', target, disruption, changes, pods: 0, summary: '1 file' };
+    return this.keepsPods ? { ...plan, noDrain: true as const } : plan;
   }
 
   async #cordon({ target }: TargetStep) {
@@ -131,7 +154,16 @@ export class SimulatedNode {
 
   async #uncordon({ target }: TargetStep) {
     const uncordoned = this.facts.cordonedFor !== undefined;
-    const done = { cordonedFor: null, applying: null, failure: null, current: target, state: 'Done', reason: '' };
+    const lastUpdate = JSON.stringify({ target, at: new Date(this.#now()).toISOString(), seconds: {} });
+    const done = {
+      cordonedFor: null,
+      applying: null,
+      failure: null,
+      current: target,
+      state: 'Done',
+      reason: '',
+      lastUpdate,
+    };
     await this.#annotate(done, uncordoned ? { spec: { unschedulable: null } } : {});
     this.#bootAtApply = undefined;
     return { uncordoned };
@@ -148,7 +180,7 @@ export class SimulatedNode {
   /** Writes what a failed update leaves, and returns the failure to throw. */
   async degrade(code: FailureCode, reason: string, target: string): Promise<ApplicationFailure> {
     const attempts = (this.facts.failure?.attempts ?? 0) + 1;
-    const record = JSON.stringify({ target, attempts, at: new Date().toISOString() });
+    const record = JSON.stringify({ target, attempts, at: new Date(this.#now()).toISOString() });
     await this.#annotate({ state: 'Degraded', reason, failure: record, applying: null });
     return failure(code, reason);
   }

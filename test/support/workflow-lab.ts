@@ -12,9 +12,11 @@ import pino from 'pino';
 import { KINDS } from '../../activities/kubernetes/client.js';
 import type { NodeResource, PoolResource } from '../../activities/cluster/control-dependencies.js';
 import { startLab, type Lab } from '../../dev/lab.js';
-import { apiFlavour } from '../../machine-config/api/flavour.js';
+import { apiFlavour, DRYDOCK_ANNOTATIONS } from '../../machine-config/api/flavour.js';
+import { MACHINE_CONFIGURATION_NAME } from '../../machine-config/api/machine-configuration.js';
 import { nodeTaskQueue, rollOutPoolId, updateNodeId } from '../../workflows/contract/ids.js';
 import type { PoolTuning } from '../../workflows/contract/inputs.js';
+import { nodeUpdateStatus } from '../../workflows/contract/messages.js';
 import { startControlWorker, type ControlWorker } from '../../workers/control-worker.js';
 import { FakeCluster } from './fake-cluster.js';
 import { SimulatedNode } from './simulated-node.js';
@@ -28,6 +30,7 @@ export const TEST_TUNING: PoolTuning = {
   tickSeconds: 1,
   restSeconds: 1,
   settleSeconds: 0.2,
+  statusSeconds: 0.2,
   node: {
     workerPresentSeconds: 5,
     stepSeconds: 10,
@@ -216,6 +219,20 @@ export class WorkflowLab {
 
   update(node: string, runId?: string) {
     return this.environment.client.workflow.getHandle(updateNodeId(node), runId);
+  }
+
+  /** As `drydock stop --reason` and, with null, `drydock go`. */
+  async stopEverything(reason: string | null): Promise<void> {
+    const { machineConfiguration: kind } = flavour;
+    const metadata = { name: MACHINE_CONFIGURATION_NAME };
+    if (this.cluster.peek(kind, metadata.name) === undefined) this.cluster.add(kind, { metadata, spec: {} } as never);
+    const annotations = { [DRYDOCK_ANNOTATIONS.stop]: reason };
+    await this.cluster.patch(kind, metadata, { metadata: { annotations } });
+  }
+
+  /** What the running update of a node says that it does, or waits for. */
+  async sentenceOf(node: string): Promise<string> {
+    return (await this.update(node).query(nodeUpdateStatus)).sentence;
   }
 
   /** Every node runs the pool's present target, is Done and schedulable. */

@@ -1,4 +1,4 @@
-import type { Grant, Turn } from '../../machine-config/pool/turn.js';
+import type { Grant, Turn, Waiting } from '../../machine-config/pool/turn.js';
 
 /** Inputs and results of every activity: names, hashes, counts and paths, never contents. */
 
@@ -43,12 +43,23 @@ export type RenderPoolResult =
   | { readonly outcome: 'refused'; readonly reason: string }
   | { readonly outcome: 'poolGone' };
 
+export interface SyncPoolInput extends PoolStep {
+  /** Why the turn that was just taken starts nothing, null if it waits for nothing; absent: no turn was taken. */
+  readonly waiting?: Pick<Waiting, 'code' | 'sentence'> | null;
+}
+
 export interface SyncPoolResult {
   readonly exists: boolean;
   /** A member is not on the target, or a cordon of ours is left: a rollout has something to do or to wait for. */
   readonly needsRollout: boolean;
   readonly target: string | null;
 }
+
+/** Whether a node that was changed may reboot now. */
+export type RebootClearance =
+  | { readonly clear: true }
+  /** `sentence`: for what it waits, and what would help. `until`: epoch milliseconds at which asking again is worth it. */
+  | { readonly clear: false; readonly sentence: string; readonly until?: number };
 
 export interface CheckChildrenInput extends PoolStep {
   /** Node name to run id of its update; empty where only the workflow id is known. */
@@ -61,14 +72,16 @@ export interface CheckChildrenResult {
 }
 
 export interface ControlActivities {
-  /** Decides what may happen next in a pool, over the watch cache; writes nothing. */
+  /** Decides what may happen next in a pool, over the watch cache; writes what the nodes show of it (gates passed, taints). */
   planTurn(input: PlanTurnInput): Promise<Turn>;
   /** The only writer of desiredConfig. Decides again on live data and writes with a resourceVersion precondition. */
   assign(input: AssignInput): Promise<Grant>;
+  /** Whether anything speaks against the reboot of a node whose config is on its disk: all is stopped, its control plane is not well. */
+  clearReboot(input: TargetStep): Promise<RebootClearance>;
   /** Selects, merges, validates and stores the pool's rendered config, and names it in pool.spec.configuration. */
   renderPool(input: PoolStep): Promise<RenderPoolResult>;
-  /** Writes the pool's status and the nodes' read permission on their configs; no write when nothing changed. */
-  syncPool(input: PoolStep): Promise<SyncPoolResult>;
+  /** Writes what Kubernetes shows of the pool, and the nodes' read permission on their configs; no write when nothing changed. */
+  syncPool(input: SyncPoolInput): Promise<SyncPoolResult>;
   /** Asks Temporal, by describe, which updates have ended without a word. */
   checkChildren(input: CheckChildrenInput): Promise<CheckChildrenResult>;
 }
@@ -101,6 +114,8 @@ export interface PrepareResult {
   readonly actions?: readonly string[];
   /** What the update leaves out, or leaves as it is, in sentences; the first ten. */
   readonly warnings?: readonly string[];
+  /** It is cordoned and not drained, since its pods could run nowhere else. */
+  readonly noDrain?: true;
 }
 
 export interface CordonResult {
@@ -126,6 +141,14 @@ export interface DrainResult {
   readonly remaining: number;
   /** At most 30. */
   readonly blockers: readonly DrainBlocker[];
+  /** What it waits for, in one sentence; absent when drained, and from workers of version 0.1. */
+  readonly sentence?: string;
+  /** `namespace/name` of the PodDisruptionBudgets that refuse; at most 30. */
+  readonly budgets?: readonly string[];
+  /** What was not waited for any longer, or could not be read, in sentences. */
+  readonly warnings?: readonly string[];
+  /** The pool's policy says that the node is to be given back: why, and when it is tried again. */
+  readonly giveBack?: { readonly reason: string; readonly retryAfterSeconds: number };
 }
 
 export interface ApplyResult {
@@ -154,11 +177,11 @@ export interface UncordonResult {
 }
 
 export interface NodeActivities {
-  /** Reads the own Node and the target, plans the whole update and checks that it can be done. Writes state Working. */
+  /** Reads the own Node and the target, plans the whole update and checks that it can be done. Writes nothing. */
   prepare(input: TargetStep): Promise<PrepareResult>;
   /** Cordons with our owner annotation in one patch. */
   cordon(input: TargetStep): Promise<CordonResult>;
-  /** One slice of draining, heartbeating; ends early when nothing is left to evict. */
+  /** One slice of draining by the policy of the node's own pool; ends early when nothing is left, or at its limit. */
   drain(input: DrainInput): Promise<DrainResult>;
   /** Marks the Node as applying (compare-and-swap), then brings the disk to the target, all or nothing. */
   apply(input: TargetStep): Promise<ApplyResult>;

@@ -18,6 +18,10 @@ export interface NodeTuning {
   readonly confirmEverySeconds: number;
   /** Patience with undoing a cordon. */
   readonly cleanUpSeconds: number;
+  /** A node that may not reboot yet asks again after this time, then after twice of it and so on. Default 15. */
+  readonly clearanceFirstSeconds?: number;
+  /** The longest time between two such questions. Default 600. */
+  readonly clearanceMaxSeconds?: number;
 }
 
 export interface PoolTuning {
@@ -31,6 +35,8 @@ export interface PoolTuning {
   readonly restSeconds: number;
   /** A node whose update has just ended is left alone for this long, so that the watches can catch up. */
   readonly settleSeconds: number;
+  /** The pool's status is at most this old while a rollout runs. Default 5. */
+  readonly statusSeconds?: number;
   /** Continue as new from this many events on, besides when the server suggests it. Tests set it. */
   readonly maxEvents?: number;
   readonly node: NodeTuning;
@@ -49,7 +55,7 @@ export const DEFAULT_TUNING: PoolTuning = {
     drainFirstSliceSeconds: 60,
     drainMaxSliceSeconds: 3600,
     applyLimitSeconds: 3600,
-    rebootLimitSeconds: 1800,
+    rebootLimitSeconds: 2700,
     confirmEverySeconds: 5,
     cleanUpSeconds: 30,
   },
@@ -99,6 +105,10 @@ export interface UpdateNodeInput {
   readonly target: string;
   readonly current: string;
   readonly tuning: NodeTuning;
+  /** Whether it asks, between apply and reboot, if it may reboot; absent in what was started before version 0.2. */
+  readonly asksBeforeReboot?: boolean;
+  /** Whether it asks by local activities if it may go on; absent in what was started before version 0.2. */
+  readonly asksInPassing?: boolean;
 }
 
 /** The step of an update, for people and for results. */
@@ -109,4 +119,6 @@ export type UpdateNodeResult =
   | { readonly outcome: 'degraded'; readonly step: UpdateStep; readonly code: string; readonly reason: string }
   | { readonly outcome: 'unreachable'; readonly step: UpdateStep }
   | { readonly outcome: 'superseded'; readonly reason: string }
+  /** Given back before anything was applied, since its drain took too long; not tried again before the time is over. */
+  | { readonly outcome: 'postponed'; readonly reason: string; readonly retryAfterSeconds: number }
   | { readonly outcome: 'cancelled'; readonly step: UpdateStep };

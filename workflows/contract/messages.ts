@@ -17,6 +17,8 @@ export interface Settled {
   readonly node: string;
   readonly runId: string;
   readonly outcome: UpdateNodeResult['outcome'];
+  /** How long the node is to be left alone; absent: as the outcome says. */
+  readonly restSeconds?: number;
 }
 export const settled = defineSignal<[Settled]>('settled');
 
