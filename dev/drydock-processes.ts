@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createKubernetesClient } from '../activities/kubernetes/rest.js';
 import { KINDS } from '../activities/kubernetes/client.js';
+import { CONTROL_USER } from '../client/install/rbac.js';
 import type { FlavourName } from '../machine-config/api/flavour.js';
 import type { PoolTuning } from '../workflows/contract/inputs.js';
 import type { Lab, LabProcess } from './lab.js';
@@ -13,17 +14,29 @@ export interface DrydockOptions {
   readonly flavour?: FlavourName;
   /** How long a machine is away when it reboots. Default 3,000. */
   readonly awayMs?: number;
+  /** How long Temporal takes the poll of a machine that went down for alive. Default 15,000; 0: it shuts down in order. */
+  readonly pollOutlivesMs?: number;
   /** `processes`: each node worker is a process of its own. Default `inProcess`. */
   readonly fleetMode?: 'inProcess' | 'processes';
+  /** How many node workers one process plays at most; hundreds are well, thousands are too much. Default: all. */
+  readonly nodesPerFleet?: number;
+  /** Done between the start of the control worker and that of the node workers. */
+  readonly beforeFleet?: (rootOf: DrydockProcesses['rootOf']) => Promise<void>;
   readonly tuning?: Partial<Omit<PoolTuning, 'node' | 'maxEvents'>>;
   /** Shows every change to the control worker's watches this much later. */
   readonly watchDelayMs?: number;
+  /** How often a node worker looks whether its Node still knows it. Default: as on a real node. */
+  readonly registrationEveryMs?: number;
+  /** The control workers' program, from the root of the project; for faults that are planted. Default: the product's. */
+  readonly controlProgram?: string;
 }
 
 /** Drydock's own processes in a lab; each can be killed and started again. */
 export interface DrydockProcesses {
   readonly control: LabProcess;
   readonly fleet: LabProcess;
+  /** All of them, where the nodes are divided among several; the first is `fleet`. */
+  readonly fleets: readonly LabProcess[];
   /** The folder that is the root of a simulated node. */
   rootOf(node: string): string;
   /**
@@ -44,21 +57,20 @@ export async function startDrydock(lab: Lab, options: DrydockOptions): Promise<D
   await client.close();
 
   const rootOf = (node: string) => join(directory, 'nodes', node);
-  const nodes = [];
+  const nodes: { name: string; kubeconfig: string; root: string }[] = [];
   for (const name of options.nodes) {
     await mkdir(rootOf(name), { recursive: true });
     nodes.push({ name, kubeconfig: await kubernetes.nodeKubeconfig(name), root: rootOf(name) });
   }
-  const fleetFile = join(directory, 'fleet.json');
   const fleetDescription = {
     clusterUid: system.metadata.uid,
     flavour,
     awayMs: options.awayMs ?? 3000,
     mode: options.fleetMode ?? 'inProcess',
+    ...(options.pollOutlivesMs === undefined ? {} : { pollOutlivesMs: options.pollOutlivesMs }),
+    ...(options.registrationEveryMs === undefined ? {} : { registrationEveryMs: options.registrationEveryMs }),
     temporal: { address: temporal.address, namespace: temporal.namespace },
-    nodes,
   };
-  await writeFile(fleetFile, `${JSON.stringify(fleetDescription, null, 2)}\n`);
 
   const run = (id: string, path: string, env: Record<string, string>) =>
     lab.run({
@@ -72,13 +84,26 @@ export async function startDrydock(lab: Lab, options: DrydockOptions): Promise<D
         ...env,
       },
     });
+  // With the rights that an installation gives it, and no others.
+  const controlKubeconfig = await kubernetes.userKubeconfig(CONTROL_USER);
   const startControl = (id: string, watchDelayMs = 0) =>
-    run(id, 'workers/control.ts', {
-      DRYDOCK_KUBECONFIG: kubernetes.kubeconfigPath,
+    run(id, options.controlProgram ?? 'workers/control.ts', {
+      DRYDOCK_KUBECONFIG: controlKubeconfig,
       DRYDOCK_TUNING: JSON.stringify(options.tuning ?? {}),
       DRYDOCK_WATCH_DELAY_MS: String(watchDelayMs),
     });
   const control = await startControl('drydock-control', options.watchDelayMs);
-  const fleet = await run('drydock-fleet', 'workers/simulated-fleet.ts', { DRYDOCK_FLEET_FILE: fleetFile });
-  return { control, fleet, rootOf, startControl };
+  const startFleet = async (suffix: string, members: typeof nodes) => {
+    const fleetFile = join(directory, `fleet${suffix}.json`);
+    await writeFile(fleetFile, `${JSON.stringify({ ...fleetDescription, nodes: members }, null, 2)}\n`);
+    return run(`drydock-fleet${suffix}`, 'workers/simulated-fleet.ts', { DRYDOCK_FLEET_FILE: fleetFile });
+  };
+  await options.beforeFleet?.(rootOf);
+  const size = options.nodesPerFleet ?? Math.max(1, nodes.length);
+  const fleet = await startFleet('', nodes.slice(0, size));
+  const fleets = [fleet];
+  for (let begin = size; begin < nodes.length; begin += size) {
+    fleets.push(await startFleet(`-${fleets.length + 1}`, nodes.slice(begin, begin + size)));
+  }
+  return { control, fleet, fleets, rootOf, startControl };
 }

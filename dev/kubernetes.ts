@@ -15,6 +15,8 @@ export interface LabKubernetes {
   readonly kubeconfigPath: string;
   /** kubectl of the same version; always pass it the kubeconfig. */
   readonly kubectl: string;
+  /** Where etcd serves clients; on a cluster of the user's own unknown. */
+  readonly etcdUrl?: string;
   /** For crash tests; on a cluster of the user's own there is only kwok. */
   readonly processes: Partial<ControlPlaneProcesses>;
   /**
@@ -37,6 +39,9 @@ export interface KubernetesStart {
   readonly supervisor: Supervisor;
   readonly tools: KubernetesTools;
   readonly timing: KubeletTiming;
+  /** See LabOptions. */
+  readonly storesJson?: boolean;
+  readonly audits?: boolean;
 }
 
 /** Starts a Kubernetes control plane of the lab's own, with kwok as the kubelets. It has no Nodes yet. */
@@ -53,6 +58,7 @@ export async function startKubernetes(start: KubernetesStart): Promise<LabKubern
     server: plane.server,
     kubeconfigPath,
     kubectl: start.tools.kubectl,
+    etcdUrl: plane.etcdUrl,
     processes: plane.processes,
     nodeKubeconfig: (name) => user(`system:node:${name}`, 'system:nodes'),
     userKubeconfig: user,

@@ -30,6 +30,10 @@ export interface LabOptions {
   readonly temporalConfigFile?: string;
   /** Seconds without a sign of a kubelet after which its Node is NotReady. Default 5; set about 40 for hundreds of nodes. */
   readonly nodeGraceSeconds?: number;
+  /** The API server stores every kind as JSON, for those who watch etcd itself. Default false: as in production. */
+  readonly storesJson?: boolean;
+  /** The API server logs every request, for those who count them; see dev/kubernetes/audit.ts. Default false. */
+  readonly audits?: boolean;
   /** Gets a line for each step that takes long. Default: nothing is said. */
   readonly log?: Log;
 }
@@ -122,7 +126,14 @@ async function prepareKubernetes(supervisor: Supervisor, options: LabOptions, se
   const { kubeconfig } = options;
   if (kubeconfig !== undefined) return () => useCluster({ supervisor, kubeconfig, timing, settings, log });
   const tools = await ensureKubernetesTools(settings, log);
-  return () => startKubernetes({ supervisor, tools, timing });
+  return () =>
+    startKubernetes({
+      supervisor,
+      tools,
+      timing,
+      storesJson: options.storesJson === true,
+      audits: options.audits === true,
+    });
 }
 
 async function makeDirectory({ directory }: LabOptions): Promise<string> {

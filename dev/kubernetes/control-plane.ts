@@ -6,6 +6,7 @@ import type { LabProcess, Supervisor } from '../processes/supervisor.js';
 import { waitUntil } from '../processes/wait-until.js';
 import type { KubernetesTools } from '../tools/kubernetes-tools.js';
 import { LabApi } from './api.js';
+import { auditArguments } from './audit.js';
 import { CertificateAuthority, ensureServiceAccountKey, type ClientIdentity } from './certificates.js';
 import { formatKubeconfig, type Credentials } from './kubeconfig.js';
 import { formatKwokConfig, kwokArguments, type KubeletTiming } from './kubelets.js';
@@ -34,6 +35,10 @@ export interface ControlPlaneStart {
   readonly supervisor: Supervisor;
   readonly tools: KubernetesTools;
   readonly timing: KubeletTiming;
+  /** Every kind is stored as JSON, so that etcd can be read without the API server. */
+  readonly storesJson?: boolean;
+  /** Every request is logged; see audit.ts. */
+  readonly audits?: boolean;
 }
 
 const SERVICE_RANGE = '10.96.0.0/16';
@@ -55,7 +60,8 @@ interface Places {
 }
 
 /** etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok, ready for use. */
-export async function startControlPlane({ supervisor, tools, timing }: ControlPlaneStart): Promise<ControlPlane> {
+export async function startControlPlane(start: ControlPlaneStart): Promise<ControlPlane> {
+  const { supervisor, tools, timing } = start;
   const directory = join(supervisor.directory, 'kubernetes');
   await mkdir(directory, { recursive: true });
   const authority = await CertificateAuthority.open(directory);
@@ -81,7 +87,13 @@ export async function startControlPlane({ supervisor, tools, timing }: ControlPl
     apiServerArguments(places, authority, etcdUrl),
     waitForEtcd(etcd, etcdUrl),
   ]);
-  const apiServer = await supervisor.run({ id: 'kube-apiserver', command: tools.kubeApiServer, args: apiServerArgs });
+  const storage = start.storesJson === true ? ['--storage-media-type=application/json'] : [];
+  const audit = start.audits === true ? await auditArguments(supervisor.directory) : [];
+  const apiServer = await supervisor.run({
+    id: 'kube-apiserver',
+    command: tools.kubeApiServer,
+    args: [...apiServerArgs, ...storage, ...audit],
+  });
   const [forManager, forScheduler, forKwok] = await Promise.all([
     componentConfig('controller-manager', { user: 'system:kube-controller-manager' }),
     componentConfig('scheduler', { user: 'system:kube-scheduler' }),
