@@ -1,10 +1,10 @@
 /**
- * What `npm run demo`, `npm test`, `npm run bench` and `npm run package` start. Plain Node without dependencies, because it runs before they are installed:
+ * What `npm run demo`, `npm test`, `npm run bench`, `npm run chaos` and `npm run package` start. Plain Node without dependencies, because it runs before they are installed:
  * checks Node, installs packages and tools where they are missing, then runs the target.
  *
  *   node dev/run.mjs demo [arguments of dev/demo.ts]
  *   node dev/run.mjs test [arguments of vitest]
- *   node dev/run.mjs bench|package [arguments of dev/bench/main.ts, dev/package/main.ts]
+ *   node dev/run.mjs bench|chaos|package [arguments of dev/bench/main.ts, dev/chaos/main.ts, dev/package/main.ts]
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -17,7 +17,12 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const endWithParent = new URL('processes/end-with-parent.mjs', import.meta.url).href;
 const OLDEST_NODE = [20, 19];
 const PARENT_CHECK_MS = 1000;
-const PROGRAMS = { demo: 'dev/demo.ts', bench: 'dev/bench/main.ts', package: 'dev/package/main.ts' };
+const PROGRAMS = {
+  demo: 'dev/demo.ts',
+  bench: 'dev/bench/main.ts',
+  chaos: 'dev/chaos/main.ts',
+  package: 'dev/package/main.ts',
+};
 const REAL_NODE_PROJECTS = ['node', 'package'];
 const KILL_AFTER_MS = 10_000;
 
@@ -31,7 +36,7 @@ process.exitCode = await main(target, args);
 async function main(what, rest) {
   const program = PROGRAMS[what];
   if (program === undefined && what !== 'test')
-    return fail('usage: node dev/run.mjs demo|test|bench|package [arguments]');
+    return fail('usage: node dev/run.mjs demo|test|bench|chaos|package [arguments]');
   if (isTooOld(process.versions.node)) {
     return fail(`Node ${process.versions.node} is too old: install Node ${OLDEST_NODE.join('.')} or newer`);
   }
@@ -80,7 +85,8 @@ function needsTools(what, rest) {
 
 /** Whether machines of systemd-nspawn are booted: in the tests of the projects named here, and where they are asked for. */
 function usesRealNodes(what, rest) {
-  if (what !== 'test') return what === 'bench' || rest.some((arg) => arg.startsWith('--real-nodes'));
+  if (what !== 'test')
+    return (what === 'bench' && rest[0] !== 'rollout') || rest.some((arg) => arg.startsWith('--real-nodes'));
   const projects = projectsOf(rest);
   return projects.length === 0 || projects.some((project) => REAL_NODE_PROJECTS.includes(project));
 }
