@@ -1,8 +1,11 @@
-import type { ApiFlavour, ResourceKind } from '../machine-config/api/flavour.js';
+import { apiVersionOf, type ApiFlavour, type ResourceKind } from '../machine-config/api/flavour.js';
 import { KINDS, type KubernetesClient, type KubernetesObject } from '../activities/kubernetes/client.js';
 import { failedWith } from '../activities/kubernetes/failures.js';
+import { admissionManifests, installedControlUser } from './install/admission.js';
 import { installCrds } from './install/crds.js';
 import { findForeignOperator } from './install/foreign-operator.js';
+import { applyManifest } from './install/manifest.js';
+import { CONTROL_USER, rbacManifests } from './install/rbac.js';
 import type { InstallAction, InstalledObject, InstallResult } from './install/report.js';
 import { clusterConfiguration, emptyConfig, builtInPool, BUILT_IN_ROLES, rolesOf } from './install/objects.js';
 
@@ -16,6 +19,11 @@ export interface InstallInput {
    * resumes the pool, `run` lets the first rollout start as soon as the control worker runs.
    */
   readonly nodeExistsPolicy?: 'pause' | 'run';
+  /**
+   * The user as whom the control worker works; default: what the last installation was told, else the
+   * service account `drydock-control` in the namespace `drydock`. It gets the rights of a control worker, and the admission policies keep it to them.
+   */
+  readonly controlUser?: string;
   /** How long the API server may take to serve the new kinds; default 60 seconds. */
   readonly crdTimeoutMs?: number;
 }
@@ -26,8 +34,8 @@ export class InstallRefused extends Error {
 }
 
 /**
- * Brings the API to a cluster: CustomResourceDefinitions, MachineConfiguration `cluster`, the configs `00-master` and
- * `00-worker`, the pools `master` and `worker`. Run again it changes nothing, except CRDs that differ from ours; an
+ * Brings the API to a cluster: CustomResourceDefinitions, roles, admission policies, MachineConfiguration `cluster`, the configs `00-master` and
+ * `00-worker`, the pools `master` and `worker`. Run again it changes nothing, except CRDs, roles and policies that differ from ours; an
  * existing config or pool is never changed, and no Node ever. Rejects with InstallRefused where another operator
  * manages the nodes, before anything is written.
  */
@@ -36,12 +44,25 @@ export async function install(input: InstallInput): Promise<InstallResult> {
   const foreign = await findForeignOperator(client);
   if (foreign !== undefined) throw new InstallRefused(foreign);
 
+  const { validatingAdmissionPolicy } = KINDS;
+  const apiVersion = apiVersionOf(validatingAdmissionPolicy);
+  if ((await client.discover(apiVersion, validatingAdmissionPolicy.kind)) === undefined) {
+    throw new InstallRefused(
+      `the API server does not serve ${validatingAdmissionPolicy.kind} of ${apiVersion}, without which any node could choose its own config: Kubernetes 1.32 or newer is needed`,
+    );
+  }
+
   const nodes = await client.list(KINDS.node);
   const labels = nodes.map((node) => node.metadata.labels ?? {});
   const paused = nodes.length > 0 && input.nodeExistsPolicy !== 'run';
   const roles = rolesOf(labels);
 
   const objects: InstalledObject[] = [...(await installCrds(client, flavour, input.crdTimeoutMs ?? 60_000))];
+  const controlUser = input.controlUser ?? (await installedControlUser(client, flavour)) ?? CONTROL_USER;
+  for (const manifest of [...rbacManifests(flavour, controlUser), ...admissionManifests(flavour, controlUser)]) {
+    const action = await applyManifest(client, manifest);
+    objects.push({ kind: manifest.resource.kind, name: manifest.object.metadata.name, action });
+  }
   const ensure = async (resource: ResourceKind, object: KubernetesObject): Promise<InstallAction> => {
     const action = await ensureExists(client, resource, object);
     objects.push({ kind: resource.kind, name: object.metadata.name, action });

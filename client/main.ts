@@ -4,11 +4,11 @@ import packageJson from '../package.json' with { type: 'json' };
 import { exitCodeOf, lineOf } from './command-error.js';
 import { EXIT_CODES } from './exit-codes.js';
 import { makeLabProgram, makeProgram, type Act } from './program.js';
-import { Session, type CommandWorld, type GlobalOptions } from './session.js';
+import { Session, type AddLabCommand, type CommandWorld, type GlobalOptions } from './session.js';
 
 /** Runs one command line (without the names of node and of the program) and resolves to its exit code. Never rejects. */
 export async function run(words: readonly string[], world: CommandWorld): Promise<number> {
-  if (words[0] === 'lab') return runLab(words, world);
+  if (words[0] === 'lab' && world.loadLab !== undefined) return runLab(words, world, await world.loadLab());
   let code: number = EXIT_CODES.ok.code;
   const makeAct =
     (options: GlobalOptions): Act =>
@@ -20,13 +20,14 @@ export async function run(words: readonly string[], world: CommandWorld): Promis
         await session.close();
       }
     };
-  const failed = await parse(makeProgram(packageJson.version, makeAct), words, world);
+  const program = makeProgram({ version: packageJson.version, hasLab: world.loadLab !== undefined, makeAct });
+  const failed = await parse(program, words, world);
   return failed ?? code;
 }
 
 /** The commands of the lab set the exit code of the process themselves. */
-async function runLab(words: readonly string[], world: CommandWorld): Promise<number> {
-  const failed = await parse(await makeLabProgram(), words, world);
+async function runLab(words: readonly string[], world: CommandWorld, addLabCommand: AddLabCommand): Promise<number> {
+  const failed = await parse(makeLabProgram(addLabCommand), words, world);
   return failed ?? Number(process.exitCode ?? EXIT_CODES.ok.code);
 }
 
@@ -78,11 +79,11 @@ export function processWorld(): CommandWorld {
   };
 }
 
-/** For the launcher. Output into a pipe that is closed early (`| head`) is no error. */
-export async function main(words: readonly string[]): Promise<number> {
+/** For the launchers. Output into a pipe that is closed early (`| head`) is no error. */
+export async function main(words: readonly string[], more: Pick<CommandWorld, 'loadLab'> = {}): Promise<number> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT_CODES.ok.code);
     throw error;
   });
-  return run(words, processWorld());
+  return run(words, { ...processWorld(), ...more });
 }

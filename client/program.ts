@@ -1,7 +1,7 @@
 import { Argument, Command, InvalidArgumentError, Option, type CommandUnknownOpts } from '@commander-js/extra-typings';
 import { FLAVOUR_NAMES } from '../machine-config/api/flavour.js';
 import { exitCodesHelp, type ExitName } from './exit-codes.js';
-import { OUTPUT_FORMATS, type GlobalOptions, type Session } from './session.js';
+import { OUTPUT_FORMATS, type AddLabCommand, type GlobalOptions, type Session } from './session.js';
 
 /** Runs a command in a session of its own and remembers how it ended. */
 export type Act = (command: (session: Session) => Promise<ExitName>) => Promise<void>;
@@ -13,11 +13,18 @@ Environment:
   TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, ...   Temporal's own environment configuration
   NO_COLOR             no colours`;
 
+export interface ProgramParts {
+  readonly version: string;
+  /** Whether the help names `lab`; see makeLabProgram. */
+  readonly hasLab: boolean;
+  readonly makeAct: (options: GlobalOptions) => Act;
+}
+
 /**
  * The command line: arguments, options and help. What a command does is loaded when it is run, so that `--help` and
  * `render` do not wait for the clients of Kubernetes and Temporal.
  */
-export function makeProgram(version: string, makeAct: (options: GlobalOptions) => Act) {
+export function makeProgram({ version, hasLab, makeAct }: ProgramParts) {
   const program = new Command('drydock')
     .description('Keeps the configuration of Kubernetes nodes as MachineConfig objects declare it')
     .version(version)
@@ -35,6 +42,8 @@ export function makeProgram(version: string, makeAct: (options: GlobalOptions) =
 
   addRolloutCommands(program, act);
   addPoolCommands(program, act);
+  addNodeCommands(program, act);
+  addStopCommands(program, act);
   program
     .command('nodes')
     .description('list nodes: pool, state, configs, worker, reason')
@@ -42,8 +51,11 @@ export function makeProgram(version: string, makeAct: (options: GlobalOptions) =
     .action((options) => act(async (session) => (await import('./commands/nodes.js')).nodes(session, options)));
   program
     .command('install')
-    .description('create the API, the pools master and worker, and their first configs; run again, it changes nothing')
+    .description(
+      'create the API, roles, admission policies, the pools master and worker, and their first configs; run again, it changes nothing',
+    )
     .option('--run-pools', 'do not create the pools paused where nodes exist already', false)
+    .option('--control-user <name>', 'user as whom the control worker works (default: its service account)')
     .action((options) =>
       act(async (session) => (await import('./commands/install.js')).installCommand(session, options)),
     );
@@ -64,8 +76,9 @@ export function makeProgram(version: string, makeAct: (options: GlobalOptions) =
     .action((old, next, { policy }) =>
       act(async (session) => (await import('./commands/diff.js')).diff(session, { old, next, policy })),
     );
-  // Only for the help: see makeLabProgram.
-  program.command('lab').description('a Temporal and a Kubernetes of your own on this machine: up, down, status');
+  if (hasLab) {
+    program.command('lab').description('a Temporal and a Kubernetes of your own on this machine: up, down, status');
+  }
   return program;
 }
 
@@ -73,8 +86,7 @@ export function makeProgram(version: string, makeAct: (options: GlobalOptions) =
  * `lab` stands apart: it has nothing to do with the cluster that the options of the other commands name, and says
  * `--kubeconfig` and `--output` in its own sense.
  */
-export async function makeLabProgram() {
-  const { addLabCommand } = await import('./lab-command.js');
+export function makeLabProgram(addLabCommand: AddLabCommand) {
   const program = new Command('drydock').option('--debug', 'print errors with their stack');
   addLabCommand(program);
   return program;
@@ -83,7 +95,7 @@ export async function makeLabProgram() {
 const poolArgument = () => new Argument('<pool>', 'name of a MachineConfigPool');
 
 function addRolloutCommands(program: CommandUnknownOpts, act: Act): void {
-  const rollout = program.command('rollout').description('start and watch rollouts');
+  const rollout = program.command('rollout').description('start, watch and steer rollouts');
   rollout
     .command('start')
     .description('render a pool and roll out what is new')
@@ -102,6 +114,62 @@ function addRolloutCommands(program: CommandUnknownOpts, act: Act): void {
     .action((pool, { timeout: timeoutSeconds }) =>
       act(async (session) => (await import('./commands/rollout.js')).rolloutWatch(session, pool, { timeoutSeconds })),
     );
+  addRolloutOrders(rollout, act);
+}
+
+function addRolloutOrders(rollout: CommandUnknownOpts, act: Act): void {
+  const orders = () => import('./commands/rollout-orders.js');
+  rollout
+    .command('approve')
+    .description('approve a stage for the rendered config that the pool wants now')
+    .addArgument(poolArgument())
+    .option('--stage <name>', 'a stage of spec.rollout.stages (default: the one that waits)')
+    .action((pool, options) => act(async (session) => (await orders()).rolloutApprove(session, pool, options)));
+  rollout
+    .command('resume')
+    .description('go on with a rollout that has halted: what failed until now does not count any more')
+    .addArgument(poolArgument())
+    .action((pool) => act(async (session) => (await orders()).rolloutResume(session, pool)));
+  rollout
+    .command('run-now')
+    .description('let the rollout to the present config wait for no window')
+    .addArgument(poolArgument())
+    .action((pool) => act(async (session) => (await orders()).rolloutRunNow(session, pool)));
+}
+
+const nodeArgument = () => new Argument('<node>', 'name of a Node');
+
+function addNodeCommands(program: CommandUnknownOpts, act: Act): void {
+  const node = program.command('node').description('hold, release and retry nodes');
+  const orders = () => import('./commands/node-orders.js');
+  node
+    .command('hold')
+    .description('start no update on a node; one that runs is finished and leaves it cordoned')
+    .addArgument(nodeArgument())
+    .requiredOption('--reason <text>', 'why, for those who find it', someText)
+    .action((name, options) => act(async (session) => (await orders()).nodeHold(session, name, options)));
+  node
+    .command('release')
+    .description('take a hold back; or let a node be updated that somebody else has cordoned')
+    .addArgument(nodeArgument())
+    .action((name) => act(async (session) => (await orders()).nodeRelease(session, name)));
+  node
+    .command('retry')
+    .description('try a node again whose update has failed')
+    .addArgument(nodeArgument())
+    .action((name) => act(async (session) => (await orders()).nodeRetry(session, name)));
+}
+
+function addStopCommands(program: CommandUnknownOpts, act: Act): void {
+  program
+    .command('stop')
+    .description('stop everything: no update starts, no node reboots; what runs goes on to its next safe point')
+    .requiredOption('--reason <text>', 'why, for those who find it', someText)
+    .action((options) => act(async (session) => (await import('./commands/stop.js')).stop(session, options)));
+  program
+    .command('go')
+    .description('let everything go on after drydock stop')
+    .action(() => act(async (session) => (await import('./commands/stop.js')).go(session)));
 }
 
 function addPoolCommands(program: CommandUnknownOpts, act: Act): void {
@@ -116,6 +184,13 @@ function addPoolCommands(program: CommandUnknownOpts, act: Act): void {
     .description('start node updates again')
     .addArgument(poolArgument())
     .action((name) => act(async (session) => (await import('./commands/pool.js')).poolResume(session, name)));
+}
+
+/** A reason stands in sentences: it is one line, and not without end. */
+function someText(text: string): string {
+  const line = text.replace(/\s+/gu, ' ').trim();
+  if (line !== '' && line.length <= 500) return line;
+  throw new InvalidArgumentError('It must be from 1 to 500 characters long.');
 }
 
 function positiveNumber(text: string): number {

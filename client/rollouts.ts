@@ -4,9 +4,8 @@ import type { ApiFlavour } from '../machine-config/api/flavour.js';
 import type { MachineConfigPool } from '../machine-config/api/machine-config-pool.js';
 import { managePoolId } from '../workflows/contract/ids.js';
 import { DEFAULT_TUNING, type PoolTuning } from '../workflows/contract/inputs.js';
-import type { NodeUpdateStatus } from '../workflows/contract/messages.js';
 import { CommandError } from './command-error.js';
-import type { Engine, EngineView } from './engine.js';
+import type { Engine } from './engine.js';
 import { reportPool, type PoolReport } from './pool-report.js';
 
 /** A cluster with Drydock, for commands and scripts. */
@@ -21,16 +20,6 @@ export interface StartedRollout {
   /** True: it is rendered, and nothing rolls out until the pool is resumed. */
   readonly paused: boolean;
 }
-
-/** What Kubernetes and Temporal know of a pool, side by side. */
-export interface RolloutReport extends PoolReport {
-  readonly engine: EngineView;
-  /** What the running updates say; asked for single pools only. */
-  readonly updates?: readonly NodeUpdateStatus[];
-}
-
-/** How many running updates are asked what they do. */
-const MOST_UPDATES = 30;
 
 /** Reads a pool; rejects with a CommandError that names the pools there are. */
 export async function getPool({ kubernetes, flavour }: DrydockCluster, name: string): Promise<MachineConfigPool> {
@@ -82,20 +71,6 @@ export async function setPaused(cluster: DrydockCluster, name: string, paused: b
     if (!failedWith(error, 'NotFound')) throw error;
     throw await noSuchPool(cluster, name, error);
   }
-}
-
-/** All pools by name, or the one that is named; what Temporal does not tell is in `engine.problem`. */
-export async function rolloutReports(cluster: DrydockCluster, engine: Engine, name?: string): Promise<RolloutReport[]> {
-  if (name !== undefined) {
-    const pool = reportPool(await getPool(cluster, name));
-    const view = await engine.view(name);
-    const updates = await engine.nodeUpdates((view.status?.inFlight ?? []).slice(0, MOST_UPDATES));
-    return [{ ...pool, engine: view, updates }];
-  }
-  const pools = await listPools(cluster);
-  return Promise.all(
-    pools.map(async (pool) => ({ ...reportPool(pool), engine: await engine.view(pool.metadata.name) })),
-  );
 }
 
 /** All pools, by name. Rejects with a CommandError where the API is not installed. */

@@ -1,3 +1,4 @@
+import type { Command } from '@commander-js/extra-typings';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { ClusterSource } from '../activities/kubernetes/kubeconfig.js';
@@ -22,7 +23,11 @@ export interface CommandWorld {
   interruption(): AbortSignal;
   openKubernetes(source: ClusterSource): Promise<ClosableKubernetesClient>;
   openEngine(settings: TemporalSettings): Promise<Engine>;
+  /** `lab` of a clone of the sources; absent: an installation, which has none. */
+  loadLab?(): Promise<AddLabCommand>;
 }
+
+export type AddLabCommand = (program: Command) => void;
 
 /** `text` is another word for `table`. */
 export const OUTPUT_FORMATS = ['table', 'text', 'wide', 'json'] as const;

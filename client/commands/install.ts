@@ -4,11 +4,19 @@ import { install, InstallRefused } from '../install.js';
 import type { Session } from '../session.js';
 import { renderTable } from '../table.js';
 
-export async function installCommand(session: Session, { runPools }: { runPools: boolean }): Promise<ExitName> {
+export async function installCommand(
+  session: Session,
+  { runPools, controlUser }: { runPools: boolean; controlUser?: string | undefined },
+): Promise<ExitName> {
   const { kubernetes, flavour } = await session.cluster();
   try {
     const nodeExistsPolicy = runPools ? 'run' : 'pause';
-    const result = await install({ client: kubernetes, flavour, nodeExistsPolicy });
+    const result = await install({
+      client: kubernetes,
+      flavour,
+      nodeExistsPolicy,
+      ...(controlUser === undefined ? {} : { controlUser }),
+    });
     session.print(result, () => {
       const columns = [
         { title: 'KIND', value: ({ kind }: (typeof result.objects)[number]) => kind },

@@ -1,4 +1,6 @@
-import { getPool, rolloutReports, startRollout, type RolloutReport } from '../rollouts.js';
+import { progressLines } from '../rollout-progress.js';
+import { rolloutReports, type RolloutReport } from '../rollout-reports.js';
+import { getPool, startRollout } from '../rollouts.js';
 import type { ExitName } from '../exit-codes.js';
 import type { Session } from '../session.js';
 import { renderTable, shortConfig, type Column } from '../table.js';
@@ -16,7 +18,8 @@ export async function rolloutStart(session: Session, pool: string): Promise<Exit
 
 export async function rolloutStatus(session: Session, pool?: string): Promise<ExitName> {
   const cluster = await session.cluster();
-  const reports = await rolloutReports(cluster, await session.engineIfReachable(), pool);
+  const engine = await session.engineIfReachable();
+  const reports = await rolloutReports(cluster, { engine, name: pool, now: session.world.now() });
   session.print({ pools: reports }, () => {
     if (reports.length === 0) return 'No pools: run drydock install.';
     const table = renderTable(statusColumns(session.format === 'wide'), reports, session.paint);
@@ -59,19 +62,33 @@ const ROLLOUT_WORDS = { running: 'running', notRunning: '', unknown: 'unknown' }
 /** At most this many nodes by name in one line. */
 const NAMED_NODES = 30;
 
-function detailLines({ name, engine, message, observed, updates = [] }: RolloutReport): string[] {
-  const lines: string[] = [];
-  if (message !== '') lines.push(message);
-  if (!observed) lines.push('the status is older than the spec: is the control worker running?');
-  const waiting = engine.status?.turn?.waiting?.sentence;
-  if (waiting !== undefined) lines.push(`waiting: ${waiting}`);
-  const inFlight = engine.status?.inFlight ?? [];
-  if (inFlight.length > 0)
-    lines.push(`in work: ${inFlight.slice(0, NAMED_NODES).join(', ')}${moreThan(inFlight.length)}`);
-  for (const update of updates) lines.push(`${update.node}: ${update.step}: ${update.sentence}`);
-  if (engine.manager === 'notRunning') lines.push('nothing looks after it in Temporal: is the control worker running?');
-  if (engine.problem !== undefined) lines.push(engine.problem);
+function detailLines(report: RolloutReport): string[] {
+  const { name, message, observed, progress } = report;
+  const lines = [
+    ...(message === '' ? [] : [message]),
+    ...(observed ? [] : ['the status is older than the spec: is the control worker running?']),
+    ...waitingLines(report),
+    ...(progress === undefined ? [] : progressLines(progress)),
+    ...engineLines(report),
+  ];
   return lines.map((line) => `${name}: ${line}`);
+}
+
+/** What the engine waits for is said by Kubernetes too, as far as it goes. */
+function waitingLines({ engine, progress }: RolloutReport): string[] {
+  const sentence = engine.status?.turn?.waiting?.sentence ?? progress?.waiting;
+  return sentence === undefined ? [] : [`waiting: ${sentence}`];
+}
+
+function engineLines({ engine, updates = [] }: RolloutReport): string[] {
+  const inFlight = engine.status?.inFlight ?? [];
+  const named = inFlight.slice(0, NAMED_NODES).join(', ');
+  return [
+    ...(inFlight.length === 0 ? [] : [`in work: ${named}${moreThan(inFlight.length)}`]),
+    ...updates.map(({ node, step, sentence }) => `${node}: ${step}: ${sentence}`),
+    ...(engine.manager === 'notRunning' ? ['nothing looks after it in Temporal: is the control worker running?'] : []),
+    ...(engine.problem === undefined ? [] : [engine.problem]),
+  ];
 }
 
 function moreThan(count: number): string {

@@ -29,7 +29,8 @@ export async function installCrds(
   }
   const deadline = AbortSignal.timeout(timeoutMs);
   await untilEstablished(client, new Set(wanted.map((crd) => crd.metadata.name)), deadline, timeoutMs);
-  for (const resource of [flavour.machineConfig, flavour.machineConfigPool, flavour.machineConfiguration]) {
+  const { machineConfig, machineConfigPool, machineConfiguration, machineConfigNode } = flavour;
+  for (const resource of [machineConfig, machineConfigPool, machineConfiguration, machineConfigNode]) {
     // A list that can hold one object at most: the real ones may be large.
     const list = () => client.list(resource, { fieldSelector: 'metadata.name=drydock' });
     await untilServed(list, `${resource.plural}.${resource.group}`, deadline, timeoutMs);

@@ -30,6 +30,8 @@ function interrupted(client: KubernetesClient, happens: () => Promise<unknown>):
     replace: (resource, object, subresource) => client.replace(resource, object, subresource),
     delete: (resource, object) => client.delete(resource, object),
     evict: (pod) => client.evict(pod),
+    discover: (apiVersion, kind) => client.discover(apiVersion, kind),
+    etcdProblem: () => client.etcdProblem(),
     watch: (resource, handler, signal) => client.watch(resource, handler, signal),
     async patch<T extends KubernetesObject>(...[resource, ...rest]: Parameters<KubernetesClient['patch']>) {
       if (pending && resource.kind === 'Node') {
@@ -57,8 +59,8 @@ export function describeAssignment(cluster: () => RealCluster, control: () => Re
       who.activities.assign(ask(node, intent));
     const desired = async (node: string) =>
       (await cluster().node(node)).metadata.annotations?.[cluster().flavour.annotations.desiredConfig];
-    const changePool = (spec: object, annotations: object = {}) =>
-      cluster().admin.patch(cluster().flavour.machineConfigPool, { name: POOL }, { metadata: { annotations }, spec });
+    const changePool = (spec: object) =>
+      cluster().admin.patch(cluster().flavour.machineConfigPool, { name: POOL }, { spec });
     const retarget = (name: string) => changePool({ configuration: { name } });
     const holders = async () => {
       const found = await Promise.all(OLDEST_FIRST.map(async (node) => ({ node, desired: await desired(node) })));
@@ -74,14 +76,21 @@ export function describeAssignment(cluster: () => RealCluster, control: () => Re
     });
 
     beforeEach(async () => {
-      await changePool(
-        { configuration: { name: TARGET }, paused: false, maxUnavailable: 1 },
-        { [DRYDOCK_ANNOTATIONS.lastGrant]: null },
+      await changePool({ configuration: { name: TARGET }, paused: false, maxUnavailable: 1 });
+      await control().dependencies.client.patch(
+        cluster().flavour.machineConfigPool,
+        { name: POOL },
+        { metadata: { annotations: { [DRYDOCK_ANNOTATIONS.lastGrant]: null } } },
       );
       for (const name of OLDEST_FIRST) {
         const { desiredConfig } = cluster().flavour.annotations;
-        const annotations = { [desiredConfig]: null, [DRYDOCK_ANNOTATIONS.cordonedFor]: null };
+        const annotations = { [DRYDOCK_ANNOTATIONS.cordonedFor]: null };
         await cluster().admin.patch(KINDS.node, { name }, { metadata: { annotations }, spec: { unschedulable: null } });
+        await control().dependencies.client.patch(
+          KINDS.node,
+          { name },
+          { metadata: { annotations: { [desiredConfig]: null } } },
+        );
         await cluster().say(name, {});
       }
     });

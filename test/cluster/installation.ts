@@ -92,6 +92,21 @@ export function describeInstallation(cluster: () => RealCluster): void {
         'created machineconfigs.machineconfiguration.openshift.io',
         'created machineconfigpools.machineconfiguration.openshift.io',
         'created machineconfigurations.operator.openshift.io',
+        'created machineconfignodes.machineconfiguration.openshift.io',
+        'created drydock',
+        'created drydock-control',
+        'created drydock:openshift:control-worker',
+        'created drydock:openshift:control-worker',
+        'created drydock:openshift:gates',
+        'created drydock:openshift:gates',
+        'created drydock:control-worker',
+        'created drydock:control-worker',
+        'created drydock:openshift:viewer',
+        'created drydock:openshift:operator',
+        'created drydock-nodes-openshift',
+        'created drydock-nodes-openshift',
+        'created drydock-pools-openshift',
+        'created drydock-pools-openshift',
         'created cluster',
         'created 00-master',
         'created 00-worker',
@@ -151,7 +166,7 @@ export function describeInstallation(cluster: () => RealCluster): void {
       await admin.patch(KINDS.node, { name: 'old-master' }, { metadata: { labels: { [CONTROL_PLANE]: '' } } });
       const result = await install({ client: admin, flavour: alauda });
       const names = checkedIn('alauda').map(({ name }) => name);
-      expect(names).toHaveLength(3);
+      expect(names).toHaveLength(4);
       for (const name of names) {
         expect(result.objects).toContainEqual({ kind: 'CustomResourceDefinition', name, action: 'unchanged' });
         const live = await admin.get<Crd>(CRDS, { name });

@@ -5,8 +5,9 @@ import { createNodeActivities } from '../../activities/node/activities.js';
 import type { NodeDependencies } from '../../activities/node/dependencies.js';
 import { irreconcilable } from '../../activities/node/irreconcilable.js';
 import { registerNode } from '../../activities/node/register.js';
-import { KINDS, type KubernetesObject } from '../../activities/kubernetes/client.js';
+import { KINDS, type KubernetesObject, type ObjectName } from '../../activities/kubernetes/client.js';
 import { DRYDOCK_ANNOTATIONS, type ResourceKind } from '../../machine-config/api/flavour.js';
+import type { RolloutPolicy } from '../../machine-config/api/rollout-policy.js';
 import { verifyRenderedName } from '../../machine-config/render/name.js';
 import type { DrainInput, NodeActivities } from '../../workflows/contract/activities.js';
 import { POD_DISRUPTION_BUDGET } from '../support/fake-cluster.js';
@@ -67,7 +68,7 @@ export function describeNodeSteps(cluster: () => RealCluster, control: () => Rea
       );
 
     /** A member of the pool with a machine of its own, registered and granted the pool's config. */
-    async function grantedNode(name: string) {
+    async function grantedNode(name: string, beforeGrant: () => Promise<void> = () => Promise.resolve()) {
       const { uid, flavour } = cluster();
       const fake = await fakeHost();
       await cluster().createMembers(POOL, [{ name, bootId: await fake.host.bootId() }]);
@@ -87,6 +88,7 @@ export function describeNodeSteps(cluster: () => RealCluster, control: () => Rea
       const step = { cluster: uid, pool: POOL, node: name, nodeUid: (await cluster().node(name)).metadata.uid ?? '' };
       await control().caughtUp();
       await control().activities.syncPool(step);
+      await beforeGrant();
       const grant = await control().activities.assign({ ...step, intent: 'start' });
       if (grant.outcome !== 'granted') throw new Error(JSON.stringify(grant));
       // The API server acts on a changed role a moment later.
@@ -112,9 +114,21 @@ export function describeNodeSteps(cluster: () => RealCluster, control: () => Rea
       return { name, fake, run, boot, target: grant.target, deps };
     }
 
+    /** Every other Node is cordoned, as by somebody else; the names of those that were not. */
+    async function cordonOthers(name: string): Promise<string[]> {
+      const { admin } = cluster();
+      const nodes = await admin.list<AnyObject & { spec?: { unschedulable?: boolean } }>(KINDS.node);
+      const others = nodes.filter(({ metadata }) => metadata.name !== name);
+      const metadata = { annotations: { [DRYDOCK_ANNOTATIONS.cordonedFor]: null } };
+      for (const other of others) {
+        await admin.patch(KINDS.node, { name: other.metadata.name }, { metadata, spec: { unschedulable: true } });
+      }
+      return others.filter(({ spec }) => spec?.unschedulable !== true).map((other) => other.metadata.name);
+    }
+
     beforeAll(async () => {
       const { admin } = cluster();
-      await cluster().createPool(POOL, { maxUnavailable: 5 });
+      await cluster().createPool(POOL, { maxUnavailable: 50 });
       await cluster().createConfig(POOL, '50-draining', {
         storage: { files: [{ path: '/etc/motd', contents: { source: 'data:,drained' }, overwrite: true }] },
       });
@@ -171,7 +185,11 @@ export function describeNodeSteps(cluster: () => RealCluster, control: () => Rea
         evicted: 0,
         remaining: 1,
         blockers: [{ pod: `${NAMESPACE}/${cart.metadata.name}`, why: `PDB ${NAMESPACE}/cart allows 0 disruptions` }],
+        budgets: [`${NAMESPACE}/cart`],
+        sentence: expect.stringContaining(`PDB ${NAMESPACE}/cart allows 0 disruptions`) as string,
       });
+      const told = (await cluster().node(node.name)).metadata.annotations?.[DRYDOCK_ANNOTATIONS.drainBlocked];
+      expect(JSON.parse(told ?? '')).toMatchObject({ budgets: [`${NAMESPACE}/cart`] });
 
       await admin.patch(DEPLOYMENT, named('cart'), { spec: { replicas: 2 } });
       await budgetAllows('cart', 1);
@@ -235,6 +253,112 @@ export function describeNodeSteps(cluster: () => RealCluster, control: () => Rea
       const { metadata, spec } = await cluster().node(node.name);
       expect(spec?.unschedulable).toBe(true);
       expect(metadata.annotations?.[cluster().flavour.annotations.state]).toBe('Done');
+    });
+
+    /** A pod on the node that a budget guards, so that it cannot be evicted. */
+    async function guardedPod(nodeName: string, app: string) {
+      const selector = { matchLabels: { app } };
+      await create(POD_DISRUPTION_BUDGET, app, { minAvailable: 1, selector });
+      const spec = { nodeSelector: { [HOSTNAME]: nodeName } };
+      await create(DEPLOYMENT, app, { replicas: 1, selector, template: template({ app }, spec) });
+      await podIn(app, 'Running', nodeName);
+      await budgetAllows(app, 0);
+    }
+    const setPolicy = (rollout: RolloutPolicy | null) =>
+      cluster().admin.patch(cluster().flavour.machineConfigPool, { name: POOL }, { spec: { rollout } });
+
+    test('a running drain that the pool is switched to force deletes its own pods past their budgets, and no others', async () => {
+      const node = await grantedNode('drain-5');
+      await guardedPod(node.name, 'forced');
+      await node.run('cordon');
+      expect(await node.run('drain')).toMatchObject({ drained: false, remaining: 1 });
+      await setPolicy({ drain: { timeout: '1s', onTimeout: 'Force' } });
+      expect(await node.run('drain', { sliceSeconds: 30 })).toMatchObject({ drained: true });
+      await setPolicy(null);
+      const [elsewhere] = await podsOf('cart');
+      await expect(node.deps.client.delete(KINDS.pod, elsewhere!.metadata as ObjectName)).rejects.toMatchObject({
+        type: 'Forbidden',
+      });
+      await cluster().admin.delete(DEPLOYMENT, named('forced'));
+    });
+
+    test('a node reads the policy of its own pool, and of no other', async () => {
+      const node = await grantedNode('drain-6');
+      const { machineConfigPool } = cluster().flavour;
+      await cluster().createPool('foreign');
+      expect((await node.deps.client.get(machineConfigPool, { name: POOL })).metadata.name).toBe(POOL);
+      const forbidden = { type: 'Forbidden' };
+      await expect(node.deps.client.get(machineConfigPool, { name: 'foreign' })).rejects.toMatchObject(forbidden);
+      await expect(node.deps.client.list(machineConfigPool)).rejects.toMatchObject(forbidden);
+      await cluster().admin.delete(machineConfigPool, { name: 'foreign' });
+    });
+
+    test('a drain waits until the node has given back the volume of an evicted pod', async () => {
+      const { admin } = cluster();
+      const node = await grantedNode('drain-7');
+      const size = { storage: '1Mi' };
+      await admin.create<AnyObject>(KINDS.persistentVolume, {
+        metadata: { name: 'pv-drain-7' },
+        spec: {
+          capacity: size,
+          accessModes: ['ReadWriteOnce'],
+          storageClassName: '',
+          csi: { driver: 'disk.example', volumeHandle: 'vol-7' },
+          claimRef: { ...named('data'), apiVersion: 'v1', kind: 'PersistentVolumeClaim' },
+        },
+      });
+      await create(KINDS.persistentVolumeClaim, 'data', {
+        accessModes: ['ReadWriteOnce'],
+        storageClassName: '',
+        volumeName: 'pv-drain-7',
+        resources: { requests: size },
+      });
+      await create(KINDS.pod, 'db', {
+        nodeName: node.name,
+        containers: [{ name: 'main', image: 'none' }],
+        terminationGracePeriodSeconds: 1,
+        volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }],
+      });
+      const inUse = (volumesInUse: string[]) =>
+        node.deps.client.patch(KINDS.node, { name: node.name }, { status: { volumesInUse } }, 'status');
+      await inUse(['kubernetes.io/csi/disk.example^vol-7']);
+      await node.run('cordon');
+      const held = await node.run('drain', { sliceSeconds: 20 });
+      expect(held).toMatchObject({ drained: false, evicted: 1, remaining: 0 });
+      expect(held.sentence).toContain('volume kubernetes.io/csi/disk.example^vol-7 is still in use (pod shop/db)');
+      await inUse([]);
+      expect(await node.run('drain', { sliceSeconds: 20 })).toMatchObject({ drained: true });
+    });
+
+    test('the only node that takes pods is cordoned and keeps them', async () => {
+      const { admin } = cluster();
+      const others: string[] = [];
+      try {
+        const node = await grantedNode('drain-8', async () => {
+          others.push(...(await cordonOthers('drain-8')));
+          await control().caughtUp();
+        });
+        const { metadata } = await cluster().node(node.name);
+        expect(metadata.annotations?.[DRYDOCK_ANNOTATIONS.noDrain]).toBe(node.target);
+        await create(KINDS.pod, 'stays', { nodeName: node.name, containers: [{ name: 'main', image: 'none' }] });
+        const plan = await node.run('prepare');
+        expect(plan).toMatchObject({ disruption: 'reboot', noDrain: true });
+        expect(plan.summary).toMatch(/cordon, no drain$/);
+        await node.run('cordon');
+        const step = { cluster: cluster().uid, pool: POOL, node: node.name, nodeUid: metadata.uid ?? '' };
+        await control().caughtUp();
+        expect(await control().activities.assign({ ...step, intent: 'continue' })).toMatchObject({
+          outcome: 'granted',
+        });
+        await node.run('apply');
+        await node.run('reboot');
+        await node.boot();
+        await node.run('confirm');
+        expect(await node.run('uncordon')).toEqual({ uncordoned: true });
+        expect((await admin.get(KINDS.pod, named('stays'))).metadata.deletionTimestamp).toBeUndefined();
+      } finally {
+        for (const other of others) await admin.patch(KINDS.node, { name: other }, { spec: { unschedulable: null } });
+      }
     });
 
     test('a node that was granted nothing touches nothing', async () => {

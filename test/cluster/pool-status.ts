@@ -91,7 +91,7 @@ export function describePoolStatus(cluster: () => RealCluster, control: () => Re
     test('shows a node that is on its way, cordoned or whose kubelet died as unavailable', async () => {
       const { admin, kubernetes, flavour } = cluster();
       const desired = { [flavour.annotations.desiredConfig]: target };
-      await admin.patch(KINDS.node, { name: NEW }, { metadata: { annotations: desired } });
+      await control().dependencies.client.patch(KINDS.node, { name: NEW }, { metadata: { annotations: desired } });
       expect((await sync()).status).toMatchObject({ unavailableMachineCount: 1, readyMachineCount: 1 });
       await admin.patch(KINDS.node, { name: STRANGER }, { spec: { unschedulable: true } });
       expect((await sync()).status).toMatchObject({ unavailableMachineCount: 2, readyMachineCount: 1 });

@@ -1,10 +1,14 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import { RealCluster, type RealControl } from '../support/real-cluster.js';
+import { describeAdmission } from './admission.js';
 import { describeAssignment } from './assignment.js';
+import { describeControlPlane } from './control-plane.js';
 import { describeDefinitions } from './definitions.js';
+import { describeGates } from './gates.js';
 import { describeInstallation } from './installation.js';
 import { describeNodeIdentity } from './node-identity.js';
 import { describeNodeSteps } from './node-steps.js';
+import { describePoolReports } from './pool-reports.js';
 import { describePoolStatus } from './pool-status.js';
 import { describeRender } from './render.js';
 import { describeWatches } from './watches.js';
@@ -27,7 +31,15 @@ describe('with a control worker', () => {
   beforeAll(async () => {
     control = await cluster.openControl();
   });
+  describeAdmission(
+    () => cluster,
+    () => control,
+  );
   describePoolStatus(
+    () => cluster,
+    () => control,
+  );
+  describePoolReports(
     () => cluster,
     () => control,
   );
@@ -44,6 +56,14 @@ describe('with a control worker', () => {
     () => control,
   );
   describeNodeSteps(
+    () => cluster,
+    () => control,
+  );
+  describeGates(
+    () => cluster,
+    () => control,
+  );
+  describeControlPlane(
     () => cluster,
     () => control,
   );

@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { MachineConfigResource } from '../../activities/cluster/control-dependencies.js';
-import type { MachineConfigurationResource } from '../../activities/cluster/disruption-policies.js';
+import type {
+  MachineConfigResource,
+  MachineConfigurationResource,
+} from '../../activities/cluster/control-dependencies.js';
 import { readPolicies } from '../../machine-config/change/frozen-policies.js';
 import { DEFAULT_POLICIES, policyForFile } from '../../machine-config/change/policies.js';
 import type { RenderPoolResult } from '../../workflows/contract/activities.js';

@@ -62,6 +62,21 @@ describe('install on a cluster without nodes', () => {
         `CustomResourceDefinition machineconfigs.${group} created`,
         `CustomResourceDefinition machineconfigpools.${group} created`,
         `CustomResourceDefinition machineconfigurations.${machineConfiguration.group} created`,
+        `CustomResourceDefinition machineconfignodes.${group} created`,
+        'Namespace drydock created',
+        'ServiceAccount drydock-control created',
+        `ClusterRole drydock:${name}:control-worker created`,
+        `ClusterRoleBinding drydock:${name}:control-worker created`,
+        `ClusterRole drydock:${name}:gates created`,
+        `ClusterRoleBinding drydock:${name}:gates created`,
+        'Role drydock:control-worker created',
+        'RoleBinding drydock:control-worker created',
+        `ClusterRole drydock:${name}:viewer created`,
+        `ClusterRole drydock:${name}:operator created`,
+        `ValidatingAdmissionPolicy drydock-nodes-${name} created`,
+        `ValidatingAdmissionPolicyBinding drydock-nodes-${name} created`,
+        `ValidatingAdmissionPolicy drydock-pools-${name} created`,
+        `ValidatingAdmissionPolicyBinding drydock-pools-${name} created`,
         'MachineConfiguration cluster created',
         'MachineConfig 00-master created',
         'MachineConfig 00-worker created',
@@ -88,7 +103,7 @@ describe('install on a cluster without nodes', () => {
     const cluster = new FakeCluster();
     let early = 0;
     let established = 0;
-    cluster.observe(flavour.machineConfigPool, () => (early += established < 3 ? 1 : 0));
+    cluster.observe(flavour.machineConfigPool, () => (early += established < 4 ? 1 : 0));
     const installing = install({ client: cluster, flavour });
     cluster.observe(CRDS, (type, crd) => {
       if (type !== 'ADDED') return;
@@ -99,7 +114,7 @@ describe('install on a cluster without nodes', () => {
       }, 20);
     });
     await installing;
-    expect({ early, established }).toEqual({ early: 0, established: 3 });
+    expect({ early, established }).toEqual({ early: 0, established: 4 });
   });
 
   it.each(['NotFound', 'ApiUnavailable'] as const)('waits while listing a new kind answers %s', async (code) => {
@@ -312,7 +327,7 @@ describe('install beside another machine-config operator', () => {
     for (const crd of customResourceDefinitions(flavour)) await cluster.create(CRDS, crd);
     const { objects } = await install({ client: cluster, flavour });
     expect(objects.filter(({ kind }) => kind === CRDS.kind).map(({ action }) => action)).toEqual(
-      Array(3).fill('unchanged'),
+      Array(4).fill('unchanged'),
     );
   });
 
