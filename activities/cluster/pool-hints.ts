@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ApiFlavour } from '../../machine-config/api/flavour.js';
+import { DRYDOCK_ANNOTATIONS, type ApiFlavour } from '../../machine-config/api/flavour.js';
 import { MACHINE_CONFIGURATION_NAME } from '../../machine-config/api/machine-configuration.js';
 import { matchesSelector } from '../../machine-config/api/label-selector.js';
 import { holdsGrant } from '../../machine-config/pool/availability.js';
@@ -35,7 +35,7 @@ export function hintsOfNode(
   const seen = [change.before, change.type === 'DELETED' ? undefined : change.object].map(
     (node) => node && factsOf(node, flavour),
   );
-  if (isDeepStrictEqual(seen[0], seen[1])) return [];
+  if (isDeepStrictEqual(withoutForeign(seen[0]), withoutForeign(seen[1]))) return [];
   const selectors = poolSelectors(pools);
   const names = new Set<string>();
   for (const node of [...seen, factsOf(change.object, flavour)]) {
@@ -45,6 +45,11 @@ export function hintsOfNode(
   const [before, after] = seen;
   const what = isProgress(before, after) ? 'progress' : 'nodes';
   return [...names].map((pool) => ({ pool, what }));
+}
+
+/** Others annotate Nodes all the time; an order that follows one of theirs takes it up with the next turn. */
+function withoutForeign(node: NodeFacts | undefined): Partial<NodeFacts> | undefined {
+  return node && { ...node, annotations: {} };
 }
 
 /** It is the same node with the same labels, and has, had or gets a slot. */
@@ -58,9 +63,16 @@ export function hintsOfPool(change: CacheChange<PoolResource>): Hint[] {
   const pool = change.object.metadata.name;
   const { before, object, type } = change;
   if (before === undefined || type === 'DELETED') return [{ pool, what: 'config' }];
-  if (isDeepStrictEqual(before.spec, object.spec) && !object.metadata.deletionTimestamp) return [];
+  const isSameSpec = isDeepStrictEqual(before.spec, object.spec) && !object.metadata.deletionTimestamp;
+  if (isSameSpec && isDeepStrictEqual(orders(before), orders(object))) return [];
   const wishes = ({ spec }: PoolResource) => ({ ...spec, configuration: undefined });
   return [{ pool, what: isDeepStrictEqual(wishes(before), wishes(object)) ? 'nodes' : 'config' }];
+}
+
+/** What people, or a roll-back, say about a rollout in annotations of the pool. */
+function orders({ metadata: { annotations } }: PoolResource): unknown[] {
+  const { approval, resume, runNow, rolledBackFrom } = DRYDOCK_ANNOTATIONS;
+  return [approval, resume, runNow, rolledBackFrom].map((key) => annotations?.[key]);
 }
 
 /**

@@ -6,7 +6,7 @@ import {
   hintsOfNode,
   hintsOfPool,
 } from '../../../activities/cluster/pool-hints.js';
-import { apiFlavour } from '../../../machine-config/api/flavour.js';
+import { apiFlavour, DRYDOCK_ANNOTATIONS } from '../../../machine-config/api/flavour.js';
 
 const flavour = apiFlavour('openshift');
 
@@ -36,6 +36,17 @@ describe('hints of a Node', () => {
     const before = node('worker');
     const after = { ...before, metadata: { ...before.metadata, resourceVersion: '2' } };
     expect(hintsOfNode({ type: 'MODIFIED', object: after, before }, POOLS, flavour)).toEqual([]);
+  });
+
+  it('are none for an annotation of others, and are there for one that people write for a rollout', () => {
+    const annotated = (annotations: Record<string, string>) => {
+      const made = node('worker');
+      return { ...made, metadata: { ...made.metadata, annotations } };
+    };
+    const hint = (object: NodeResource) =>
+      hintsOfNode({ type: 'MODIFIED', object, before: node('worker') }, POOLS, flavour);
+    expect(hint(annotated({ 'example.com/heartbeat': '17' }))).toEqual([]);
+    expect(hint(annotated({ [DRYDOCK_ANNOTATIONS.hold]: 'a disk' }))).toEqual([{ pool: 'worker', what: 'nodes' }]);
   });
 
   it('name its pool when it becomes unschedulable or not ready', () => {
@@ -95,6 +106,14 @@ describe('hints of a pool', () => {
   it('are none for a status or an annotation of ours', () => {
     const object = { ...pool('worker'), status: { machineCount: 3 } };
     expect(hintsOfPool({ type: 'MODIFIED', object, before: pool('worker') })).toEqual([]);
+  });
+});
+
+describe('hints of a pool that people annotate', () => {
+  it.each(['approval', 'resume', 'runNow'] as const)('ask for a look at the nodes when %s changes', (key) => {
+    const before = pool('worker');
+    const object = { ...before, metadata: { ...before.metadata, annotations: { [DRYDOCK_ANNOTATIONS[key]]: 'x' } } };
+    expect(hintsOfPool({ type: 'MODIFIED', object, before })).toEqual([{ pool: 'worker', what: 'nodes' }]);
   });
 });
 
