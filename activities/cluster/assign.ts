@@ -87,7 +87,10 @@ export class Assignments {
     const look = await (input.intent === 'start' ? this.#looks.cached(input) : this.#looks.held(input));
     if (look === undefined || (look.nodes === undefined && !isHeld(this.#dependencies, look))) return undefined;
     const grant = await this.#decide(input, look);
-    return grant.outcome === 'granted' ? this.#record(input, look, grant) : undefined;
+    if (grant.outcome !== 'granted') return undefined;
+    const decision = await this.#record(input, look, grant);
+    // Where nothing is to be written, nothing shows that the slot has not been given back since the watch saw it.
+    return input.intent === 'start' && decision.node === undefined ? undefined : decision;
   }
 
   /** Past the watches: the Node and its pool, and all others where they are what says no. */

@@ -56,12 +56,12 @@ export class GrantLooks {
    * of the Nodes has not come as far as the record of the pool's grants.
    */
   async cached({ pool: poolName, node }: AssignInput): Promise<Look | undefined> {
-    const { pools, nodes } = this.#dependencies;
+    const { pools } = this.#dependencies;
     const pool = this.#pools.get(poolName);
     if (pool === undefined) return undefined;
     const record = recordOf(pool);
     const view = await this.#freshNodes(record);
-    return view && { pool, pools: pools.list(), record, node: nodes.get(node), nodes: view };
+    return view && { pool, pools: pools.list(), record, node: this.#nodes.get(node), nodes: view };
   }
 
   /** Reads the pool alone. Enough for a node that holds its slot and keeps what it was granted. */
