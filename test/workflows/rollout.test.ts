@@ -38,8 +38,10 @@ describe.concurrent('a rollout', () => {
     await lab.revise('order', 'second');
     await lab.untilUpdated('order', nodes);
 
+    // Of two that start in one turn either may be cordoned first.
     expect(order.slice(0, 2).sort()).toEqual(['order-n1', 'order-n2']);
-    expect(order.slice(2)).toEqual(['order-n3', 'order-n4', 'order-n5']);
+    expect(order.slice(2, 4).sort()).toEqual(['order-n3', 'order-n4']);
+    expect(order.slice(4)).toEqual(['order-n5']);
     expect(overlap()).toBe(2);
     expect(nodes.map((node) => node.boots)).toEqual([2, 2, 2, 2, 2]);
     await until('the status says Updated', () => lab.condition('order', 'Updated') === 'True');
