@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { KINDS, type KubernetesObject } from '../../activities/kubernetes/client.js';
 import { createKubernetesClient, type ClosableKubernetesClient } from '../../activities/kubernetes/rest.js';
+import { CONTROL_USER } from '../../client/install/rbac.js';
 import { waitUntil } from '../../dev/processes/wait-until.js';
 import { startMachines, startRealNodes, type Machine, type RealNode } from '../../dev/real-nodes/real-node.js';
 import { apiFlavour } from '../../machine-config/api/flavour.js';
@@ -24,6 +25,8 @@ const OPT = '/opt/drydock-control';
 const DRYDOCK = `${OPT}/current/bin/drydock`;
 const SETTINGS = '/etc/drydock/control.env';
 const KUBECONFIG = '/etc/drydock/control.kubeconfig';
+/** Of the administrator who installs; the service has its own, with no more rights than it needs. */
+const ADMIN_KUBECONFIG = '/root/admin.kubeconfig';
 const NODE = 'worker-1';
 const WAIT_MS = 150_000;
 /** Ends at once, as a version does that lacks something here. */
@@ -68,9 +71,20 @@ describeRealNodes('the package of the control worker on a real machine', () => {
     machine.exec([`${folder.slice(machine.root.length)}/install.sh`], { timeoutMs: 240_000 });
   /** The command, as root of the machine gives it. */
   const drydock = (...words: string[]) => {
-    const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+    const variables = Object.entries({ ...environment, DRYDOCK_KUBECONFIG: ADMIN_KUBECONFIG }).map(
+      ([name, value]) => `${name}=${value}`,
+    );
     return machine.exec(['env', ...variables, DRYDOCK, ...words]);
   };
+  /** The machine reaches the API server through its gateway. */
+  async function bringKubeconfig(from: string, to: string): Promise<void> {
+    const kubeconfig = parse(await readFile(from, 'utf8')) as { clusters: { cluster: Record<string, string> }[] };
+    for (const { cluster } of kubeconfig.clusters) {
+      const { port } = new URL(cluster['server'] ?? '');
+      Object.assign(cluster, { server: `https://${machine.gateway}:${port}`, 'tls-server-name': 'kubernetes' });
+    }
+    await writeFile(join(machine.root, to), stringify(kubeconfig), { mode: 0o600 });
+  }
   const pool = () => client.get(flavour.machineConfigPool, { name: 'worker' });
   const facts = async () =>
     nodeFacts(await client.get<KubernetesObject & NodeObject>(KINDS.node, { name: NODE }), flavour);
@@ -119,15 +133,10 @@ describeRealNodes('the package of the control worker on a real machine', () => {
     expect(rendered).toMatchObject({ code: 0 });
     expect(rendered.stdout).toContain('/etc/motd');
 
-    const kubeconfig = parse(await readFile(lab().kubernetes.kubeconfigPath, 'utf8')) as {
-      clusters: { cluster: Record<string, string> }[];
-    };
-    for (const { cluster } of kubeconfig.clusters) {
-      const { port } = new URL(cluster['server'] ?? '');
-      Object.assign(cluster, { server: `https://${machine.gateway}:${port}`, 'tls-server-name': 'kubernetes' });
-    }
+    const { kubernetes } = lab();
     await mkdir(join(machine.root, 'etc/drydock'), { recursive: true });
-    await writeFile(join(machine.root, KUBECONFIG), stringify(kubeconfig), { mode: 0o600 });
+    await bringKubeconfig(kubernetes.kubeconfigPath, ADMIN_KUBECONFIG);
+    await bringKubeconfig(await kubernetes.userKubeconfig(CONTROL_USER), KUBECONFIG);
     expect(await drydock('install', '--run-pools')).toMatchObject({ code: 0 });
     expect((await pool()).metadata.name).toBe('worker');
   });

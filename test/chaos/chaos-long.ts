@@ -1,3 +1,8 @@
+/*
+ * Not among the tests of `npm test` yet: the only run since the control worker has an identity of its own did not end
+ * within its 25 minutes, and why is not known. `npm run chaos` does the same by hand.
+ */
+
 import { describe, expect, it } from 'vitest';
 import { PROCESS_NAMES } from '../../dev/chaos/fault.js';
 import { describeResult } from '../../dev/chaos/report.js';
