@@ -113,3 +113,21 @@ function decodePercent(data: string, offset: number): Decoded {
   }
   return { ok: true, bytes: bytes.subarray(0, length) };
 }
+
+/** A data URL of the bytes: percent-encoded or base64, whichever is shorter. What decodeDataUrl reads back. */
+export function encodeDataUrl(bytes: Uint8Array): string {
+  const base64 = `;base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')}`;
+  let percent = ',';
+  for (const byte of bytes) {
+    percent += standsForItself(byte)
+      ? String.fromCharCode(byte)
+      : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+    if (percent.length > base64.length) return `${PREFIX}${base64}`;
+  }
+  return `${PREFIX}${percent}`;
+}
+
+/** Letters, digits and the signs that RFC 2396 lets stand in every part of a URL. */
+function standsForItself(code: number): boolean {
+  return /[A-Za-z0-9\-_.!~*'()]/.test(String.fromCharCode(code));
+}

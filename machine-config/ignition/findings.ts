@@ -21,6 +21,13 @@ export function formatPath(path: FieldPath): string {
   return text;
 }
 
+/** A place as formatPath writes it, step by step. */
+export function stepsOfPath(path: string): (string | number)[] {
+  return [...path.matchAll(/\[(\d+)\]|\["([^"]*)"\]|([^.[\]]+)/g)].map(([, index, quoted, word]) =>
+    index === undefined ? (quoted ?? word ?? '') : Number(index),
+  );
+}
+
 /** A piece of input on one line: quoted, control characters escaped, long ones cut. */
 export function quote(value: unknown): string {
   const text = JSON.stringify(value) as string | undefined;

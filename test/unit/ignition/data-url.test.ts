@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeDataUrl } from '../../../machine-config/ignition/data-url.js';
+import { decodeDataUrl, encodeDataUrl } from '../../../machine-config/ignition/data-url.js';
 
 const bytesOf = (url: string) => {
   const decoded = decodeDataUrl(url);
@@ -83,6 +83,9 @@ it('any bytes survive both encodings', () => {
       const hex = [...bytes].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
       expect(bytesOf(`data:,${hex}`)).toEqual([...bytes]);
       expect(bytesOf(`data:;base64,${Buffer.from(bytes).toString('base64')}`)).toEqual([...bytes]);
+      const url = encodeDataUrl(bytes);
+      expect(bytesOf(url)).toEqual([...bytes]);
+      expect(url.length).toBeLessThanOrEqual(`data:;base64,${Buffer.from(bytes).toString('base64')}`.length);
     }),
   );
 });
