@@ -1,21 +1,22 @@
 import { z } from 'zod';
+import { machineConfigColumns, nodeColumns, poolColumns, sourceColumns, type PrinterColumn } from './crd-columns.js';
+import { containerRuntimeConfigSchema } from './container-runtime-config.js';
+import { controllerConfigSchema } from './controller-config.js';
 import type { ApiFlavour, ResourceKind } from './flavour.js';
-import { machineConfigNodeSchema, type NodeConditionType } from './machine-config-node.js';
+import {
+  IMAGE_DIGEST_MIRROR_SET,
+  IMAGE_TAG_MIRROR_SET,
+  imageDigestMirrorSetSchema,
+  imageTagMirrorSetSchema,
+} from './image-mirrors.js';
+import { kubeletConfigSchema } from './kubelet-config.js';
+import { machineConfigNodeSchema } from './machine-config-node.js';
 import { machineConfigPoolSchema } from './machine-config-pool.js';
 import { machineConfigSchema } from './machine-config.js';
 import { machineConfigurationSchema } from './machine-configuration.js';
 
 /** Structural schema as a CRD carries it. */
 export type StructuralSchema = Record<string, unknown>;
-
-export interface PrinterColumn {
-  readonly name: string;
-  readonly type: 'string' | 'integer' | 'date';
-  readonly jsonPath: string;
-  readonly description?: string;
-  /** 1: only `kubectl get -o wide` shows it. */
-  readonly priority?: 1;
-}
 
 export interface CrdVersion {
   readonly name: string;
@@ -132,84 +133,6 @@ function definition(source: CrdSource): CustomResourceDefinition {
   };
 }
 
-const age: PrinterColumn = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
-
-function conditionColumn(type: string, description: string): PrinterColumn {
-  return { name: type, type: 'string', jsonPath: `.status.conditions[?(@.type=="${type}")].status`, description };
-}
-
-function countColumn(name: string, field: string, description: string): PrinterColumn {
-  return { name, type: 'integer', jsonPath: `.status.${field}`, description };
-}
-
-const poolColumns: readonly PrinterColumn[] = [
-  {
-    name: 'Config',
-    type: 'string',
-    jsonPath: '.status.configuration.name',
-    description: 'The rendered config that all nodes were last brought to',
-  },
-  conditionColumn('Updated', 'Whether all nodes run the wanted config'),
-  conditionColumn('Updating', 'Whether nodes are being brought to the wanted config'),
-  conditionColumn('Degraded', 'Whether rendering or a node failed'),
-  countColumn('MachineCount', 'machineCount', 'Nodes of the pool'),
-  countColumn('ReadyMachineCount', 'readyMachineCount', 'Nodes that run the wanted config and are ready'),
-  countColumn('UpdatedMachineCount', 'updatedMachineCount', 'Nodes that run the wanted config'),
-  countColumn('DegradedMachineCount', 'degradedMachineCount', 'Nodes that could not reach or keep their config'),
-  age,
-];
-
-function stageColumn(name: string, type: NodeConditionType, description: string): PrinterColumn {
-  return { ...conditionColumn(type, description), name, priority: 1 };
-}
-
-const nodeColumns: readonly PrinterColumn[] = [
-  { name: 'PoolName', type: 'string', jsonPath: '.spec.pool.name', description: 'The pool of the node' },
-  {
-    name: 'DesiredConfig',
-    type: 'string',
-    jsonPath: '.spec.configVersion.desired',
-    description: 'The rendered config that the node was granted',
-  },
-  {
-    name: 'CurrentConfig',
-    type: 'string',
-    jsonPath: '.status.configVersion.current',
-    description: 'The rendered config that the node runs',
-  },
-  conditionColumn('Updated', 'Whether the node runs what it was granted'),
-  age,
-  stageColumn('UpdatePrepared', 'UpdatePrepared', 'Whether the update was planned and may begin'),
-  stageColumn('UpdateExecuted', 'UpdateExecuted', 'Whether the change is on the disk'),
-  stageColumn('UpdatePostActionComplete', 'UpdatePostActionComplete', 'Whether services took the change over'),
-  stageColumn('UpdateComplete', 'UpdateComplete', 'Whether the update is complete'),
-  stageColumn('Resumed', 'Resumed', 'Whether the node works again'),
-  stageColumn('UpdatedFilesAndOS', 'AppliedFilesAndOS', 'Whether files and operating system are changed'),
-  stageColumn('CordonedNode', 'Cordoned', 'Whether the node was cordoned'),
-  stageColumn('DrainedNode', 'Drained', 'Whether the node was drained'),
-  stageColumn('RebootedNode', 'RebootedNode', 'Whether the node was rebooted'),
-  stageColumn('UncordonedNode', 'Uncordoned', 'Whether the cordon was lifted'),
-];
-
-function machineConfigColumns(flavour: ApiFlavour): readonly PrinterColumn[] {
-  return [
-    {
-      name: 'GeneratedByController',
-      type: 'string',
-      // A dot inside a key has to be escaped in a JSON path.
-      jsonPath: `.metadata.annotations.${flavour.generatedByAnnotation.replaceAll('.', '\\.')}`,
-      description: 'Version of the controller that generated this config',
-    },
-    {
-      name: 'IgnitionVersion',
-      type: 'string',
-      jsonPath: '.spec.config.ignition.version',
-      description: 'Version of the Ignition config',
-    },
-    age,
-  ];
-}
-
 /** The CustomResourceDefinitions of a flavour, made from the zod schemas and nothing else. */
 export function customResourceDefinitions(flavour: ApiFlavour): CustomResourceDefinition[] {
   const labels: Record<string, string> = flavour.name === 'openshift' ? { 'openshift.io/operator-managed': '' } : {};
@@ -249,6 +172,57 @@ export function customResourceDefinitions(flavour: ApiFlavour): CustomResourceDe
       columns: nodeColumns,
       status: true,
       labels,
+    }),
+    definition({
+      resource: flavour.controllerConfig,
+      schema: controllerConfigSchema,
+      description: 'ControllerConfig says how the nodes are set up and where their configs come from.',
+      shortNames: [],
+      columns: [],
+      status: true,
+      labels,
+    }),
+    definition({
+      resource: flavour.kubeletConfig,
+      schema: kubeletConfigSchema,
+      description: 'KubeletConfig holds settings of the kubelets of some pools.',
+      shortNames: [],
+      columns: sourceColumns,
+      status: true,
+      labels,
+    }),
+    definition({
+      resource: flavour.containerRuntimeConfig,
+      schema: containerRuntimeConfigSchema,
+      description: 'ContainerRuntimeConfig holds settings of the container runtime of some pools.',
+      shortNames: ['ctrcfg'],
+      columns: sourceColumns,
+      status: true,
+      labels,
+    }),
+  ];
+}
+
+/**
+ * The CustomResourceDefinitions that belong to no flavour, and that a cluster may have from elsewhere: then they stay as
+ * they are.
+ */
+export function sharedDefinitions(): CustomResourceDefinition[] {
+  const common = { columns: sourceColumns, status: true, labels: {} };
+  return [
+    definition({
+      ...common,
+      resource: IMAGE_DIGEST_MIRROR_SET,
+      schema: imageDigestMirrorSetSchema,
+      description: 'ImageDigestMirrorSet says where images are looked for that are named by digest.',
+      shortNames: ['idms'],
+    }),
+    definition({
+      ...common,
+      resource: IMAGE_TAG_MIRROR_SET,
+      schema: imageTagMirrorSetSchema,
+      description: 'ImageTagMirrorSet says where images are looked for that are named by tag.',
+      shortNames: ['itms'],
     }),
   ];
 }

@@ -29,6 +29,9 @@ export interface ApiFlavour {
   readonly machineConfigPool: ResourceKind;
   readonly machineConfiguration: ResourceKind;
   readonly machineConfigNode: ResourceKind;
+  readonly kubeletConfig: ResourceKind;
+  readonly containerRuntimeConfig: ResourceKind;
+  readonly controllerConfig: ResourceKind;
   /** The one user whose SSH keys and password a MachineConfig may set. */
   readonly sshUser: string;
   readonly annotations: NodeAnnotationKeys;
@@ -141,6 +144,9 @@ function makeFlavour(
     machineConfigPool: resource('machineconfigpools', 'MachineConfigPool'),
     machineConfiguration: { ...resource('machineconfigurations', 'MachineConfiguration'), ...operator },
     machineConfigNode: resource('machineconfignodes', 'MachineConfigNode'),
+    kubeletConfig: resource('kubeletconfigs', 'KubeletConfig'),
+    containerRuntimeConfig: resource('containerruntimeconfigs', 'ContainerRuntimeConfig'),
+    controllerConfig: resource('controllerconfigs', 'ControllerConfig'),
     sshUser,
     annotations: {
       currentConfig: `${group}/currentConfig`,

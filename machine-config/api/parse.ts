@@ -1,4 +1,13 @@
 import { z } from 'zod';
+import { containerRuntimeConfigSchema, type ContainerRuntimeConfig } from './container-runtime-config.js';
+import { controllerConfigSchema, type ControllerConfig } from './controller-config.js';
+import {
+  imageDigestMirrorSetSchema,
+  imageTagMirrorSetSchema,
+  type ImageDigestMirrorSet,
+  type ImageTagMirrorSet,
+} from './image-mirrors.js';
+import { kubeletConfigSchema, type KubeletConfig } from './kubelet-config.js';
 import { machineConfigPoolSchema, type MachineConfigPool } from './machine-config-pool.js';
 import { machineConfigSchema, type MachineConfig } from './machine-config.js';
 import { machineConfigurationSchema, type MachineConfiguration } from './machine-configuration.js';
@@ -101,7 +110,8 @@ function problemsOf(schema: z.ZodType, error: z.ZodError, root: unknown): Proble
   );
 }
 
-function parse<T>(schema: z.ZodType<T>, value: unknown): Parsed<T> {
+/** Reads a value by any schema: every key must be known, nulls count as absent. Never throws. */
+export function parseStrictly<T>(schema: z.ZodType<T>, value: unknown): Parsed<T> {
   if (!isPlainObject(value)) {
     return { ok: false, problems: [{ path: '', message: `expected an object, found ${describe(value)}` }] };
   }
@@ -117,15 +127,40 @@ function parse<T>(schema: z.ZodType<T>, value: unknown): Parsed<T> {
  * config in `spec.config` is handed on unread. Never throws; all problems are returned.
  */
 export function parseMachineConfig(value: unknown): Parsed<MachineConfig> {
-  return parse(machineConfigSchema, value);
+  return parseStrictly(machineConfigSchema, value);
 }
 
 /** Reads a MachineConfigPool strictly, apart from its status: unknown keys there are left out. Never throws. */
 export function parseMachineConfigPool(value: unknown): Parsed<MachineConfigPool> {
-  return parse(machineConfigPoolSchema, value);
+  return parseStrictly(machineConfigPoolSchema, value);
 }
 
 /** Reads a MachineConfiguration strictly, apart from its status: unknown keys there are left out. Never throws. */
 export function parseMachineConfiguration(value: unknown): Parsed<MachineConfiguration> {
-  return parse(machineConfigurationSchema, value);
+  return parseStrictly(machineConfigurationSchema, value);
+}
+
+/** Reads a KubeletConfig strictly, apart from its status. The kubelet's own fields in `spec.kubeletConfig` are handed on unread. */
+export function parseKubeletConfig(value: unknown): Parsed<KubeletConfig> {
+  return parseStrictly(kubeletConfigSchema, value);
+}
+
+/** Reads a ControllerConfig strictly, apart from its status. */
+export function parseControllerConfig(value: unknown): Parsed<ControllerConfig> {
+  return parseStrictly(controllerConfigSchema, value);
+}
+
+/** Reads a ContainerRuntimeConfig strictly, apart from its status. Limits that only code can check are not looked at. */
+export function parseContainerRuntimeConfig(value: unknown): Parsed<ContainerRuntimeConfig> {
+  return parseStrictly(containerRuntimeConfigSchema, value);
+}
+
+/** Reads an ImageDigestMirrorSet strictly. */
+export function parseImageDigestMirrorSet(value: unknown): Parsed<ImageDigestMirrorSet> {
+  return parseStrictly(imageDigestMirrorSetSchema, value);
+}
+
+/** Reads an ImageTagMirrorSet strictly. */
+export function parseImageTagMirrorSet(value: unknown): Parsed<ImageTagMirrorSet> {
+  return parseStrictly(imageTagMirrorSetSchema, value);
 }

@@ -3,7 +3,11 @@ import path from 'node:path';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import type { KubernetesObject } from '../../../activities/kubernetes/client.js';
 import { renderCrdFiles } from '../../../machine-config/api/crd-files.js';
-import { customResourceDefinitions, type StructuralSchema } from '../../../machine-config/api/crd.js';
+import {
+  customResourceDefinitions,
+  sharedDefinitions,
+  type StructuralSchema,
+} from '../../../machine-config/api/crd.js';
 import { apiFlavour, FLAVOUR_NAMES } from '../../../machine-config/api/flavour.js';
 import type { MachineConfigPool } from '../../../machine-config/api/machine-config-pool.js';
 import type { MachineConfig } from '../../../machine-config/api/machine-config.js';
@@ -52,19 +56,22 @@ describe('deploy/crds', () => {
 describe.each(FLAVOUR_NAMES)('the CRDs of flavour %s', (name) => {
   const flavour = apiFlavour(name);
 
-  it.each(customResourceDefinitions(flavour))('$metadata.name has a structural schema', (crd) => {
-    const schemas = everySchema(crd.spec.versions[0]!.schema.openAPIV3Schema);
-    expect(schemas.length).toBeGreaterThan(10);
-    for (const { at, schema } of schemas) {
-      const intOrString = schema['x-kubernetes-int-or-string'] === true;
-      expect(intOrString || typeof schema.type === 'string', `${at} has a type`).toBe(true);
-      for (const keyword of ['anyOf', 'oneOf', 'allOf', '$ref', '$schema', 'propertyNames', 'const']) {
-        expect(schema, at).not.toHaveProperty([keyword]);
+  it.each([...customResourceDefinitions(flavour), ...sharedDefinitions()])(
+    '$metadata.name has a structural schema',
+    (crd) => {
+      const schemas = everySchema(crd.spec.versions[0]!.schema.openAPIV3Schema);
+      expect(schemas.length).toBeGreaterThan(10);
+      for (const { at, schema } of schemas) {
+        const intOrString = schema['x-kubernetes-int-or-string'] === true;
+        expect(intOrString || typeof schema.type === 'string', `${at} has a type`).toBe(true);
+        for (const keyword of ['anyOf', 'oneOf', 'allOf', '$ref', '$schema', 'propertyNames', 'const']) {
+          expect(schema, at).not.toHaveProperty([keyword]);
+        }
+        if (schema.properties !== undefined) expect(schema, at).not.toHaveProperty('additionalProperties');
+        if (schema.type === 'array') expect(schema, at).toHaveProperty('items');
       }
-      if (schema.properties !== undefined) expect(schema, at).not.toHaveProperty('additionalProperties');
-      if (schema.type === 'array') expect(schema, at).toHaveProperty('items');
-    }
-  });
+    },
+  );
 
   it('has the names of the flavour', () => {
     const names = customResourceDefinitions(flavour).map((crd) => crd.metadata.name);
@@ -74,6 +81,9 @@ describe.each(FLAVOUR_NAMES)('the CRDs of flavour %s', (name) => {
       `machineconfigpools.${flavour.group}`,
       `machineconfigurations.${operatorGroup}`,
       `machineconfignodes.${flavour.group}`,
+      `controllerconfigs.${flavour.group}`,
+      `kubeletconfigs.${flavour.group}`,
+      `containerruntimeconfigs.${flavour.group}`,
     ]);
   });
 });
@@ -84,7 +94,14 @@ describe('customResourceDefinitions', () => {
       customResourceDefinitions(apiFlavour(flavour))
         .filter((crd) => 'openshift.io/operator-managed' in crd.metadata.labels)
         .map((crd) => crd.spec.names.kind);
-    expect(labelled('openshift')).toEqual(['MachineConfig', 'MachineConfigPool', 'MachineConfigNode']);
+    expect(labelled('openshift')).toEqual([
+      'MachineConfig',
+      'MachineConfigPool',
+      'MachineConfigNode',
+      'ControllerConfig',
+      'KubeletConfig',
+      'ContainerRuntimeConfig',
+    ]);
     expect(labelled('alauda')).toEqual([]);
   });
 
@@ -97,6 +114,9 @@ describe('customResourceDefinitions', () => {
       'Config Updated Updating Degraded MachineCount ReadyMachineCount UpdatedMachineCount DegradedMachineCount Age',
     ],
     ['MachineConfiguration', undefined, true, ''],
+    ['ControllerConfig', undefined, true, ''],
+    ['KubeletConfig', undefined, true, 'Accepted Message Age'],
+    ['ContainerRuntimeConfig', ['ctrcfg'], true, 'Accepted Message Age'],
     [
       'MachineConfigNode',
       undefined,
