@@ -12,11 +12,17 @@ const PROTECTED_PATHS: Readonly<Record<string, string>> = {
 };
 const OWN_UNIT = /^drydock[-@.]/;
 
+/** Which path it is, or lies below, that nothing of the cluster may write, and why; undefined: it is free. */
+export function whyProtected(path: string): string | undefined {
+  const found = Object.entries(PROTECTED_PATHS).find(([own]) => path === own || path.startsWith(`${own}/`));
+  return found && `${found[0]} ${found[1]}`;
+}
+
 /** Refuses what would let a config change or cut off the worker that applies it. */
 export function refuseProtected(config: IgnitionConfig, findings: Findings): void {
   for (const { path, at } of managedPaths(config)) {
-    const found = Object.entries(PROTECTED_PATHS).find(([own]) => path === own || path.startsWith(`${own}/`));
-    if (found !== undefined) findings.refuse(at, `${found[0]} ${found[1]}; no MachineConfig may write there`);
+    const why = whyProtected(path);
+    if (why !== undefined) findings.refuse(at, `${why}; no MachineConfig may write there`);
   }
   config.systemd?.units?.forEach(({ name }, index) => {
     if (OWN_UNIT.test(name)) {
