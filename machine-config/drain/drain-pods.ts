@@ -83,7 +83,8 @@ function isAwaited({ metadata }: DrainPod, { waitFor }: PodRules['policy']): boo
   return isThere && matchesSelector(selector, metadata.labels);
 }
 
-function isTemporal({ metadata: { labels = {} } }: DrainPod): boolean {
+/** Whether a pod belongs to a Temporal server: it goes last, since it may be what moves the others. */
+export function isTemporal({ metadata: { labels = {} } }: Pick<DrainPod, 'metadata'>): boolean {
   return TEMPORAL_LABELS.some((label) => labels[label] === 'temporal');
 }
 

@@ -170,7 +170,7 @@ export interface NodeObject {
   spec?: { unschedulable?: boolean; taints?: { key: string; effect: string; value?: string }[] };
   status?: {
     conditions?: { type: string; status: string; lastTransitionTime?: string }[];
-    nodeInfo?: { bootID?: string };
+    nodeInfo?: { bootID?: string; containerRuntimeVersion?: string };
   };
 }
 

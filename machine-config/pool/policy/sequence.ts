@@ -53,9 +53,13 @@ export function whyNotAnotherPool({ pool, members, running, cluster }: RolloutFa
   const limit = cluster?.maxPools;
   if (limit === undefined || running.size > 0 || members.some(holdsGrant)) return undefined;
   const rolling = cluster?.others.filter((other) => other.rolling).map(({ name }) => name) ?? [];
-  if (rolling.length < limit) return undefined;
+  return rolling.length < limit ? undefined : waitsForOthers(pool.name, limit, rolling);
+}
+
+/** Why a pool waits that may not begin while those are in an update. */
+export function waitsForOthers(pool: string, limit: number, rolling: readonly string[]): string {
   return (
-    `Pool ${pool.name} waits until fewer than ${countOf(limit, 'pool')} ${limit === 1 ? 'is' : 'are'} in an update, now ` +
-    `${nameSome(rolling.sort())}: raise spec.rollout.maxPools of MachineConfiguration cluster to let it begin`
+    `Pool ${pool} waits until fewer than ${countOf(limit, 'pool')} ${limit === 1 ? 'is' : 'are'} in an update, now ` +
+    `${nameSome([...rolling].sort())}: raise spec.rollout.maxPools of MachineConfiguration cluster to let it begin`
   );
 }

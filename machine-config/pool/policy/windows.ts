@@ -86,6 +86,42 @@ export function windowState(windows: Windows, now: number): WindowState {
   return nextStart <= now ? { kind: 'open' } : { kind: 'closed', nextStart };
 }
 
+/** When this window closes that is open now: at its end, or where an excluded day begins; undefined: it is not open. */
+function openUntil(window: Window, windows: Windows, zone: ZonedTime, now: number): number | undefined {
+  const length = durationOr(window.length, 0);
+  const today = dayOf(zone.wallAt(now));
+  if (isExcluded(today, windows)) return undefined;
+  const back = Math.min(Math.ceil(length / DAY_MILLISECONDS) + 1, HORIZON_DAYS);
+  const ends: number[] = [];
+  for (let day = today - back * DAY_MILLISECONDS; day <= today; day += DAY_MILLISECONDS) {
+    if (!beginsOn(day, window, windows)) continue;
+    const start = startOn(day, window, zone);
+    if (start <= now && now < start + length) ends.push(start + length);
+  }
+  if (ends.length === 0) return undefined;
+  const end = Math.max(...ends);
+  for (let day = today + DAY_MILLISECONDS; zone.instantOf(day) < end; day += DAY_MILLISECONDS) {
+    if (isExcluded(day, windows)) return zone.instantOf(day);
+  }
+  return end;
+}
+
+/**
+ * The first instant, of those from `from` on and before `to`, at which no window is open. Undefined: there is none, or
+ * the time zone is not known here.
+ */
+export function firstClosed(windows: Windows, from: number, to: number): number | undefined {
+  const zone = zonedTime(windows.timeZone);
+  let instant = from;
+  while (zone !== undefined && instant < to) {
+    const now = instant;
+    const ends = windows.allow.flatMap((window) => openUntil(window, windows, zone, now) ?? []);
+    if (ends.length === 0) return now;
+    instant = Math.max(...ends);
+  }
+  return undefined;
+}
+
 function sentence(pool: PoolFacts, { timeZone }: Windows, state: Exclude<WindowState, { kind: 'open' }>): string {
   const where = `pool ${pool.name}`;
   if (state.kind === 'unknownZone') {
@@ -113,10 +149,24 @@ export interface WindowObstacle {
   readonly until?: number;
 }
 
+/** Undefined: the pool has none, or waits for none with its present target. */
+function windowsOf(pool: PoolFacts): Windows | undefined {
+  return pool.runNow !== undefined && pool.runNow === pool.target ? undefined : policyOf(pool).windows;
+}
+
+/**
+ * When a node is to be given back that is drained and not changed, since its window closes: the first instant from `from`
+ * on and before `to`; undefined: not in this time.
+ */
+export function givesBackAt(pool: PoolFacts, from: number, to: number): number | undefined {
+  const windows = windowsOf(pool);
+  return windows?.onClose === 'GiveBack' ? firstClosed(windows, from, to) : undefined;
+}
+
 /** Why nothing may start for want of a window; undefined: one is open, or none is needed. */
 export function whyNoWindow(pool: PoolFacts, now: number): WindowObstacle | undefined {
-  const { windows } = policyOf(pool);
-  if (windows === undefined || (pool.runNow !== undefined && pool.runNow === pool.target)) return undefined;
+  const windows = windowsOf(pool);
+  if (windows === undefined) return undefined;
   const state = windowState(windows, now);
   if (state.kind === 'open') return undefined;
   const until = state.kind === 'closed' ? state.nextStart : undefined;

@@ -1,7 +1,7 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { durationOr } from '../../../../machine-config/api/duration.js';
-import { windowState, type Windows } from '../../../../machine-config/pool/policy/windows.js';
+import { firstClosed, windowState, type Windows } from '../../../../machine-config/pool/policy/windows.js';
 
 /*
  * Against an oracle that knows nothing but a clock on the wall: it looks at that clock at every minute, and never
@@ -129,6 +129,21 @@ describe('windows, in any zone and around every change of its clocks', () => {
       if (found.kind !== 'closed' || found.nextStart === undefined) return;
       expect(windowState(windows, found.nextStart - 1)).toEqual({ kind: 'closed', nextStart: found.nextStart });
       expect(windowState(windows, found.nextStart)).toEqual({ kind: 'open' });
+    },
+  );
+
+  test.prop([scene], { numRuns: 100 })(
+    'close when the clock on the wall says so, and not a millisecond earlier',
+    ({ windows, now }) => {
+      const open = openMinutes(windows, now);
+      const here = BEFORE / MINUTE;
+      const closed = open.indexOf(false, here);
+      const found = firstClosed(windows, now, now + AFTER);
+      expect(found).toBe(closed === -1 ? undefined : now + (closed - here) * MINUTE);
+      if (found === undefined || found === now) return;
+      expect(windowState(windows, found - 1).kind).toBe('open');
+      expect(windowState(windows, found).kind).toBe('closed');
+      expect(firstClosed(windows, now, found)).toBeUndefined();
     },
   );
 });

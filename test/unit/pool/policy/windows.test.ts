@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { whyNoWindow, windowState, type Windows } from '../../../../machine-config/pool/policy/windows.js';
+import { givesBackAt, whyNoWindow, windowState, type Windows } from '../../../../machine-config/pool/policy/windows.js';
 import { makePool, NEW } from '../make-node.js';
 
 type Allow = Windows['allow'];
@@ -156,5 +156,27 @@ describe('whyNoWindow', () => {
     expect(whyNoWindow(pool({ ...evening, allow: [] }), now)?.sentence).toMatch(
       /No window .*spec\.rollout\.windows\.allow/,
     );
+  });
+});
+
+describe('givesBackAt', () => {
+  const at = (time: string) => Date.parse(`2026-01-15T${time}Z`);
+  const closing: Windows = { timeZone: 'UTC', allow: [{ start: '01:00', length: '2h' }], onClose: 'GiveBack' };
+  const when = (windows: Windows | undefined, from: string, to: string, more: Parameters<typeof makePool>[0] = {}) =>
+    givesBackAt(makePool({ ...more, rollout: windows === undefined ? {} : { windows } }), at(from), at(to));
+
+  it('is the end of the window, only if that is in question', () => {
+    expect(when(closing, '01:30', '04:00')).toBe(at('03:00'));
+    expect(when(closing, '01:30', '03:00')).toBeUndefined();
+    expect(when(closing, '04:00', '05:00')).toBe(at('04:00'));
+  });
+
+  it('is never where nodes are finished, where there are no windows, where it runs now, or where the zone is unknown', () => {
+    expect(when({ ...closing, onClose: 'Finish' }, '01:30', '04:00')).toBeUndefined();
+    expect(when({ timeZone: closing.timeZone, allow: closing.allow }, '01:30', '04:00')).toBeUndefined();
+    expect(when(undefined, '01:30', '04:00')).toBeUndefined();
+    expect(when(closing, '01:30', '04:00', { runNow: NEW })).toBeUndefined();
+    expect(when(closing, '01:30', '04:00', { runNow: 'another' })).toBe(at('03:00'));
+    expect(when({ ...closing, timeZone: 'Nowhere/Else' }, '01:30', '04:00')).toBeUndefined();
   });
 });
