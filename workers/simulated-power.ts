@@ -60,6 +60,7 @@ export class Power {
       create: (resource, object) => this.run(() => real.create(resource, object)),
       replace: (resource, object, subresource) => this.run(() => real.replace(resource, object, subresource)),
       patch: (resource, object, patch, subresource) => this.run(() => real.patch(resource, object, patch, subresource)),
+      apply: (resource, object, options) => this.run(() => real.apply(resource, object, options)),
       delete: (resource, object) => this.run(() => real.delete(resource, object)),
       evict: (pod) => this.run(() => real.evict(pod)),
       discover: (apiVersion, kind) => this.run(() => real.discover(apiVersion, kind)),

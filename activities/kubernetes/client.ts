@@ -36,6 +36,15 @@ export interface ListOptions {
   readonly fieldSelector?: string;
 }
 
+export interface ApplyOptions {
+  /** Shown in managedFields; what this manager said before and says no longer goes. */
+  readonly fieldManager: string;
+  /** Takes fields over that others set; otherwise that is a Conflict. */
+  readonly force?: boolean;
+  /** The API server checks everything and stores nothing. */
+  readonly dryRun?: boolean;
+}
+
 /** Why an eviction was not made. */
 export type EvictionResult =
   | { readonly outcome: 'evicted' }
@@ -68,6 +77,8 @@ export interface KubernetesClient {
     mergePatch: object,
     subresource?: 'status',
   ): Promise<T>;
+  /** Server-side apply: creates the object, or makes those fields what `object` says. */
+  apply<T extends KubernetesObject>(resource: ResourceKind, object: T, options: ApplyOptions): Promise<T>;
   /** With its own grace period. `uid`: only the object of that uid; another one of its name is a Conflict. */
   delete(resource: ResourceKind, object: ObjectName & { readonly uid?: string | undefined }): Promise<void>;
   /** The kind of that name as the API server serves it, asked of its discovery; undefined: it knows none. */
@@ -80,8 +91,16 @@ export interface KubernetesClient {
    * Lists, then watches until the signal aborts; lists again after every error or end, with a delay. `onChange` gets
    * every object at first and then each change; `onSynced` is called after the first full list.
    */
-  watch<T extends KubernetesObject>(resource: ResourceKind, handler: WatchHandler<T>, signal: AbortSignal): void;
+  watch<T extends KubernetesObject>(
+    resource: ResourceKind,
+    handler: WatchHandler<T>,
+    signal: AbortSignal,
+    scope?: WatchScope,
+  ): void;
 }
+
+/** What of a kind is watched; all of it where nothing is said. Somebody who may read one object only can watch that. */
+export type WatchScope = Pick<ListOptions, 'namespace' | 'fieldSelector'>;
 
 export interface WatchHandler<T extends KubernetesObject> {
   onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): void;
@@ -120,10 +139,13 @@ export const KINDS = {
   pod: core('pods', 'Pod', true),
   namespace: core('namespaces', 'Namespace', false),
   event: core('events', 'Event', true),
+  secret: core('secrets', 'Secret', true),
+  configMap: core('configmaps', 'ConfigMap', true),
   serviceAccount: core('serviceaccounts', 'ServiceAccount', true),
   role: { ...rbac('roles', 'Role'), namespaced: true },
   roleBinding: { ...rbac('rolebindings', 'RoleBinding'), namespaced: true },
   validatingAdmissionPolicy: admission('validatingadmissionpolicies', 'ValidatingAdmissionPolicy'),
+  validatingWebhookConfiguration: admission('validatingwebhookconfigurations', 'ValidatingWebhookConfiguration'),
   validatingAdmissionPolicyBinding: admission('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding'),
   clusterRole: rbac('clusterroles', 'ClusterRole'),
   clusterRoleBinding: rbac('clusterrolebindings', 'ClusterRoleBinding'),

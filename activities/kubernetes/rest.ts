@@ -1,12 +1,14 @@
 import { apiVersionOf, type ResourceKind } from '../../machine-config/api/flavour.js';
 import { KINDS } from './client.js';
 import type {
+  ApplyOptions,
   EvictionResult,
   KubernetesClient,
   KubernetesObject,
   ListOptions,
   ObjectName,
   WatchHandler,
+  WatchScope,
 } from './client.js';
 import { evictionBody, evictionResult, type EvictedPod } from './eviction.js';
 import { refusedCall, type FailedCall } from './failures.js';
@@ -103,6 +105,19 @@ class RestClient implements ClosableKubernetesClient {
     });
   }
 
+  async apply<T extends KubernetesObject>(resource: ResourceKind, object: T, options: ApplyOptions): Promise<T> {
+    const call = named('apply', resource, object.metadata);
+    const { fieldManager, force = false, dryRun = false } = options;
+    const query = { fieldManager, force: String(force), ...(dryRun ? { dryRun: 'All' } : {}) };
+    return this.object<T>(resource, {
+      ...call,
+      method: 'PATCH',
+      path: withQuery(resourcePath(resource, call), query),
+      body: { apiVersion: apiVersionOf(resource), kind: resource.kind, ...object },
+      contentType: 'application/apply-patch+yaml',
+    });
+  }
+
   async delete(resource: ResourceKind, object: ObjectName & { readonly uid?: string | undefined }): Promise<void> {
     const call = named('delete', resource, object);
     const { uid } = object;
@@ -130,14 +145,19 @@ class RestClient implements ClosableKubernetesClient {
     return status === 500 ? text.replace(/\s+/g, ' ').trim().slice(0, 500) : undefined;
   }
 
-  watch<T extends KubernetesObject>(resource: ResourceKind, handler: WatchHandler<T>, signal: AbortSignal): void {
+  watch<T extends KubernetesObject>(
+    resource: ResourceKind,
+    handler: WatchHandler<T>,
+    signal: AbortSignal,
+    scope: WatchScope = {},
+  ): void {
     const listWatch = new ListWatch<T>(
       {
         list: async (abort) => {
-          const { items, resourceVersion } = await this.listPages<T>(resource, {}, abort);
+          const { items, resourceVersion } = await this.listPages<T>(resource, scope, abort);
           return { items: items.map((item) => slim(resource, item)), resourceVersion };
         },
-        watch: (resourceVersion, abort) => this.watchOnce<T>(resource, resourceVersion, abort),
+        watch: (resourceVersion, abort) => this.watchOnce<T>(resource, scope, resourceVersion, abort),
       },
       handler,
     );
@@ -150,17 +170,19 @@ class RestClient implements ClosableKubernetesClient {
 
   private async watchOnce<T extends KubernetesObject>(
     resource: ResourceKind,
+    { namespace, fieldSelector }: WatchScope,
     resourceVersion: string,
     signal: AbortSignal,
   ): Promise<AsyncIterable<WatchEvent<T>>> {
     const query = {
+      fieldSelector,
       watch: 'true',
       allowWatchBookmarks: 'true',
       resourceVersion,
       timeoutSeconds: String(WATCH_SECONDS),
     };
-    const path = withQuery(resourcePath(resource, {}), query);
-    const call = { verb: 'watch', kind: resource.kind, method: 'GET', path, signal } as const;
+    const path = withQuery(resourcePath(resource, { namespace }), query);
+    const call = { verb: 'watch', kind: resource.kind, namespace, method: 'GET', path, signal } as const;
     return watchEvents<T>(resource, await this.transport.stream(call, WATCH_SILENCE_SECONDS));
   }
 

@@ -1,5 +1,5 @@
 import type { ResourceKind } from '../../machine-config/api/flavour.js';
-import type { KubernetesClient, KubernetesObject, ObjectName } from './client.js';
+import type { KubernetesClient, KubernetesObject, ObjectName, WatchScope } from './client.js';
 
 export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
@@ -15,8 +15,12 @@ export interface WatchCacheOptions {
   readonly signal: AbortSignal;
   /** Everything is seen this much later, in order; for tests of what a lagging watch does. */
   readonly delayMs?: number;
+  /** What of the kind; default: all of it. */
+  readonly scope?: WatchScope;
   /** Errors of the watch; it goes on by itself. */
   readonly onError?: (error: unknown) => void;
+  /** It is heard of again, or still. */
+  readonly onProgress?: () => void;
 }
 
 /** How far a cache is behind the API server, as far as it can know. */
@@ -37,7 +41,7 @@ export class WatchCache<T extends KubernetesObject> {
   private reached: Freshness | undefined;
 
   constructor(client: KubernetesClient, resource: ResourceKind, options: WatchCacheOptions) {
-    const { signal, delayMs = 0, onError } = options;
+    const { signal, delayMs = 0, onError, onProgress, scope } = options;
     const later = (action: () => void): void => {
       if (delayMs === 0) action();
       else setTimeout(() => signal.aborted || action(), delayMs);
@@ -62,11 +66,13 @@ export class WatchCache<T extends KubernetesObject> {
         onVersion: (version) =>
           later(() => {
             this.reached = { version, heardAt: Date.now() };
+            onProgress?.();
             for (const listener of this.progressListeners) listener(version);
           }),
         onError: (error) => onError?.(error),
       },
       signal,
+      scope,
     );
   }
 

@@ -28,6 +28,7 @@ function interrupted(client: KubernetesClient, happens: () => Promise<unknown>):
     list: (resource, options) => client.list(resource, options),
     create: (resource, object) => client.create(resource, object),
     replace: (resource, object, subresource) => client.replace(resource, object, subresource),
+    apply: (resource, object, options) => client.apply(resource, object, options),
     delete: (resource, object) => client.delete(resource, object),
     evict: (pod) => client.evict(pod),
     discover: (apiVersion, kind) => client.discover(apiVersion, kind),
@@ -61,7 +62,11 @@ export function describeAssignment(cluster: () => RealCluster, control: () => Re
       (await cluster().node(node)).metadata.annotations?.[cluster().flavour.annotations.desiredConfig];
     const changePool = (spec: object) =>
       cluster().admin.patch(cluster().flavour.machineConfigPool, { name: POOL }, { spec });
-    const retarget = (name: string) => changePool({ configuration: { name } });
+    /** A node that goes on sees a pool as it was read a second ago, or as the watch shows it. */
+    const retarget = async (name: string) => {
+      await changePool({ configuration: { name } });
+      await control().caughtUp();
+    };
     const holders = async () => {
       const found = await Promise.all(OLDEST_FIRST.map(async (node) => ({ node, desired: await desired(node) })));
       return found.filter((each) => each.desired === TARGET).map(({ node }) => node);

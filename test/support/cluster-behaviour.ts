@@ -3,6 +3,7 @@ import { KINDS, type KubernetesClient, type KubernetesObject } from '../../activ
 import { alreadyExists, failedWith } from '../../activities/kubernetes/failures.js';
 import type { ResourceKind } from '../../machine-config/api/flavour.js';
 import { POD_DISRUPTION_BUDGET } from './fake-cluster.js';
+import { PATIENCE } from './patience.js';
 
 /** A cluster with nothing in it that the tests mind, and ways to act on it. */
 export interface ClusterUnderTest {
@@ -131,6 +132,26 @@ export function describeClusterBehaviour(name: string, make: () => Promise<Clust
       expect(second.metadata.resourceVersion).toBe(first.metadata.resourceVersion);
     });
 
+    test('an apply creates, changes what it says, takes away what it said before, and repeated does nothing', async () => {
+      const target = named('applied');
+      const apply = (annotations: Record<string, string>, size: number) =>
+        admin.apply<Widget>(
+          WIDGET,
+          { metadata: { ...target, annotations }, spec: { size } },
+          { fieldManager: 'test-apply' },
+        );
+      const created = await apply({ a: '1', b: '2' }, 1);
+      expect(created).toMatchObject({ kind: WIDGET.kind, metadata: { annotations: { a: '1', b: '2' } } });
+      await admin.patch(WIDGET, target, { metadata: { annotations: { other: 'stays' } } });
+      const changed = await apply({ b: '3' }, 2);
+      expect(changed).toMatchObject({ spec: { size: 2 }, metadata: { annotations: { b: '3', other: 'stays' } } });
+      expect(changed.metadata.annotations).not.toHaveProperty('a');
+      expect((await apply({ b: '3' }, 2)).metadata.resourceVersion).toBe(changed.metadata.resourceVersion);
+      const dry = { ...changed, metadata: target, spec: { size: 3 } };
+      await admin.apply(WIDGET, dry, { fieldManager: 'test-apply', dryRun: true });
+      expect(await admin.get<Widget>(WIDGET, target)).toMatchObject({ spec: { size: 2 } });
+    });
+
     test('a write with an old version is a Conflict and changes nothing', async () => {
       const target = named('raced');
       const old = await admin.create<Widget>(WIDGET, widget('raced'));
@@ -233,7 +254,7 @@ export function describeClusterBehaviour(name: string, make: () => Promise<Clust
       await vi.waitFor(async () => {
         const left: Pod | undefined = await admin.get<Pod>(KINDS.pod, address).catch(() => undefined);
         expect(left === undefined || left.metadata.deletionTimestamp !== undefined).toBe(true);
-      });
+      }, PATIENCE);
       expect(await admin.evict({ ...named('missing'), namespace: NAMESPACE })).toEqual({ outcome: 'gone' });
     });
 
@@ -317,7 +338,7 @@ export function describeClusterBehaviour(name: string, make: () => Promise<Clust
       await vi.waitFor(async () => {
         const found: Pod | undefined = await admin.get<Pod>(KINDS.pod, past).catch(() => undefined);
         expect(found === undefined || found.metadata.deletionTimestamp !== undefined).toBe(true);
-      });
+      }, PATIENCE);
     });
 
     test('a node reads the claims of its pods and the volumes behind them, and no others', async () => {

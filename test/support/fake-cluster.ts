@@ -1,16 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type {
+  ApplyOptions,
   EvictionResult,
   KubernetesClient,
   KubernetesObject,
   ListOptions,
   ObjectName,
   WatchHandler,
+  WatchScope,
 } from '../../activities/kubernetes/client.js';
 import { KINDS } from '../../activities/kubernetes/client.js';
 import { evictionResult, type EvictedPod } from '../../activities/kubernetes/eviction.js';
 import { apiVersionOf, type ResourceKind } from '../../machine-config/api/flavour.js';
 import type { FailureCode } from '../../workflows/contract/failure-codes.js';
+import { AppliedObjects } from './applied-objects.js';
 import { ClusterState, refuse } from './cluster-state.js';
 import { authorize, nodeAdmission, type FakeCall, type Verb } from './fake-authorization.js';
 import { answerEviction } from './fake-evictions.js';
@@ -64,6 +67,7 @@ class FakeClient implements KubernetesClient {
   protected readonly state: ClusterState;
   protected readonly faults: Faults;
   private readonly identity: string;
+  private readonly applied = new AppliedObjects();
 
   constructor(state: ClusterState, faults: Faults, identity: string) {
     this.state = state;
@@ -108,6 +112,20 @@ class FakeClient implements KubernetesClient {
     return this.perform(call, () => this.state.patch(input, mergePatch, failed(call)));
   }
 
+  /** Conflicts between managers are not known here: every apply is as if forced. */
+  apply<T extends KubernetesObject>(resource: ResourceKind, object: T, options: ApplyOptions): Promise<T> {
+    const call = this.call('patch', resource, object.metadata);
+    return this.perform(call, () => {
+      const target = address(resource, object.metadata);
+      const before = this.state.find(resource, target);
+      const said = this.applied.said(resource, target, { manager: options.fieldManager, object });
+      if (options.dryRun) return { ...before, ...object };
+      this.applied.remember(resource, target, { manager: options.fieldManager, object });
+      if (before === undefined) return this.state.create(resource, object, failed(call));
+      return this.state.patch({ resource, target, admit: nodeAdmission(call) }, said, failed(call));
+    });
+  }
+
   async delete(resource: ResourceKind, object: ObjectName & { readonly uid?: string | undefined }): Promise<void> {
     const call = this.call('delete', resource, object);
     await this.perform(call, () => {
@@ -138,16 +156,23 @@ class FakeClient implements KubernetesClient {
   }
 
   /** Events come asynchronously and in order, as from the real one. */
-  watch<T extends KubernetesObject>(resource: ResourceKind, handler: WatchHandler<T>, signal: AbortSignal): void {
-    const call: FakeCall = { identity: this.identity, verb: 'watch', resource };
+  watch<T extends KubernetesObject>(
+    resource: ResourceKind,
+    handler: WatchHandler<T>,
+    signal: AbortSignal,
+    scope: WatchScope = {},
+  ): void {
+    const call: FakeCall = { identity: this.identity, verb: 'watch', resource, ...scope };
     const start = (): void => {
       authorize(call, this.state);
       const deliver = (action: () => void): void => queueMicrotask(() => signal.aborted || action());
-      for (const object of this.state.all(resource)) deliver(() => handler.onChange('ADDED', copy<T>(object)));
+      for (const object of this.state.all(resource).filter((each) => isSelected(each, scope)))
+        deliver(() => handler.onChange('ADDED', copy<T>(object)));
       deliver(() => handler.onSynced?.());
       const listed = this.state.newestVersion;
       deliver(() => handler.onVersion?.(listed));
       const stop = this.state.subscribe(resource, (type, object) => {
+        if (!isSelected(object, scope)) return;
         const seen = copy<T>(object);
         deliver(() => handler.onChange(type, seen));
         deliver(() => handler.onVersion?.(seen.metadata.resourceVersion));

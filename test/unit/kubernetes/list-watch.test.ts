@@ -6,6 +6,7 @@ import {
   type ListResult,
   type WatchEvent,
 } from '../../../activities/kubernetes/list-watch.js';
+import { PATIENCE } from '../../support/patience.js';
 
 const object = (name: string, resourceVersion: string, uid = `uid-${name}`): KubernetesObject => ({
   metadata: { name, resourceVersion, uid },
@@ -62,7 +63,7 @@ test('tells how far it has come after all of a list, each change and each bookma
       ],
     },
   ]);
-  await vi.waitFor(() => expect(versions).toHaveLength(3));
+  await vi.waitFor(() => expect(versions).toHaveLength(3), PATIENCE);
   end.abort();
   await finished;
   // Two objects and `synced`, then one change.
@@ -77,7 +78,7 @@ test('after an error everything is listed again, and only what differs is told',
     },
     { list: { items: [object('same', '1'), object('changed', '6'), object('new', '7')], resourceVersion: '8' } },
   ]);
-  await vi.waitFor(() => expect(asked).toEqual(['list', 'watch 5', 'list', 'watch 8']));
+  await vi.waitFor(() => expect(asked).toEqual(['list', 'watch 5', 'list', 'watch 8']), PATIENCE);
   expect(seen).toEqual([
     'ADDED same uid-same',
     'ADDED changed uid-changed',
@@ -97,7 +98,7 @@ test('an object that was made again under its name is told as deleted and added'
     { list: { items: [object('a', '1', 'old')], resourceVersion: '1' }, watch: new Error('reset') },
     { list: { items: [object('a', '9', 'new')], resourceVersion: '9' } },
   ]);
-  await vi.waitFor(() => expect(seen.slice(-2)).toEqual(['DELETED a old', 'ADDED a new']));
+  await vi.waitFor(() => expect(seen.slice(-2)).toEqual(['DELETED a old', 'ADDED a new']), PATIENCE);
   end.abort();
   await finished;
 });
@@ -113,7 +114,7 @@ test('a watch that ends without an error goes on at the version it had reached',
     },
     {},
   ]);
-  await vi.waitFor(() => expect(asked).toEqual(['list', 'watch 5', 'watch 9']));
+  await vi.waitFor(() => expect(asked).toEqual(['list', 'watch 5', 'watch 9']), PATIENCE);
   end.abort();
   await finished;
 });
@@ -129,7 +130,7 @@ test('what was deleted in a watch is not reported again after the next list', as
     },
     { list: { items: [object('b', '3')], resourceVersion: '3' } },
   ]);
-  await vi.waitFor(() => expect(seen).toContain('ADDED b uid-b'));
+  await vi.waitFor(() => expect(seen).toContain('ADDED b uid-b'), PATIENCE);
   expect(seen.filter((line) => line.startsWith('DELETED'))).toEqual(['DELETED a uid-a']);
   end.abort();
   await finished;
@@ -142,7 +143,7 @@ test('lists that fail are repeated; synced comes once, after the first that succ
     { list: { items: [object('a', '1')], resourceVersion: '1' }, watch: new Error('reset') },
     { list: { items: [object('a', '1')], resourceVersion: '1' } },
   ]);
-  await vi.waitFor(() => expect(seen).toContain('error reset'));
+  await vi.waitFor(() => expect(seen).toContain('error reset'), PATIENCE);
   expect(seen).toEqual(['error down', 'error still down', 'ADDED a uid-a', 'synced', 'error reset']);
   end.abort();
   await finished;
@@ -165,7 +166,7 @@ test('a listener that throws is reported and does not end the watch', async () =
       onError: (error) => seen.push((error as Error).message),
     },
   ).run(end.signal);
-  await vi.waitFor(() => expect(seen).toEqual(['bug', 'b']));
+  await vi.waitFor(() => expect(seen).toEqual(['bug', 'b']), PATIENCE);
   end.abort();
   await run;
 });

@@ -74,6 +74,18 @@ test('a merge patch is sent as one, with the token and the name of the manager',
   });
 });
 
+test('an apply is a patch of its own kind, in the name of its manager, and forced or dry only if asked to be', async () => {
+  answer = (_, response) => json(response, 200, node('worker-1'));
+  await client.apply(KINDS.node, node('worker-1'), { fieldManager: 'me' });
+  await client.apply(KINDS.node, node('worker-1'), { fieldManager: 'me', force: true, dryRun: true });
+  expect(requests.map(({ line }) => line)).toEqual([
+    'PATCH /api/v1/nodes/worker-1?fieldManager=me&force=false',
+    'PATCH /api/v1/nodes/worker-1?fieldManager=me&force=true&dryRun=All',
+  ]);
+  expect(requests[0]?.headers).toMatchObject({ 'content-type': 'application/apply-patch+yaml' });
+  expect(JSON.parse(requests[0]?.body ?? '')).toMatchObject({ apiVersion: 'v1', kind: 'Node' });
+});
+
 test('a list collects all pages', async () => {
   answer = (request, response) => {
     const page = new URL(request.url ?? '', 'http://x').searchParams;

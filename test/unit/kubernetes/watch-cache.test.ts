@@ -2,6 +2,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { KINDS } from '../../../activities/kubernetes/client.js';
 import { WatchCache } from '../../../activities/kubernetes/watch-cache.js';
 import { FakeCluster } from '../../support/fake-cluster.js';
+import { PATIENCE } from '../../support/patience.js';
 
 afterEach(() => vi.useRealTimers());
 
@@ -35,7 +36,7 @@ test('the cache knows how far it has come, and can be waited for', async () => {
   const cache = new WatchCache(cluster, KINDS.node, { signal: new AbortController().signal });
   expect(cache.freshness()).toBeUndefined();
   await cache.synced();
-  await vi.waitFor(() => expect(cache.freshness()).toBeDefined());
+  await vi.waitFor(() => expect(cache.freshness()).toBeDefined(), PATIENCE);
   const before = cache.freshness()?.version;
   expect(await cache.reaches((version) => version === before, 0)).toBe(true);
   const waiting = cache.reaches((version) => version !== before, 10_000);
