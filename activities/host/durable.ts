@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 
 /** True for an error of the file system with one of the codes, for example `ENOENT`. */
 export function isErrno(error: unknown, ...codes: readonly string[]): error is NodeJS.ErrnoException {
@@ -17,6 +17,9 @@ export async function syncDirectory(directory: string): Promise<void> {
   }
 }
 
+/** How `writeDurably` names what it has not finished: the file's own name, and this. */
+const UNFINISHED = /^\.[0-9a-f]{8}$/;
+
 /** Replaces a file of our own (mode 0600, parents 0700): after the promise the new contents survive a loss of power. */
 export async function writeDurably(path: string, contents: string | Buffer): Promise<void> {
   const directory = dirname(path);
@@ -31,6 +34,14 @@ export async function writeDurably(path: string, contents: string | Buffer): Pro
   }
   await rename(temporary, path);
   await syncDirectory(directory);
+}
+
+/** Removes what writes of that file left that were cut short. Nobody may be writing it. */
+export async function removeUnfinished(path: string): Promise<void> {
+  const [folder, own] = [dirname(path), basename(path)];
+  for (const name of await namesIn(folder)) {
+    if (name.startsWith(own) && UNFINISHED.test(name.slice(own.length))) await rm(join(folder, name), { force: true });
+  }
 }
 
 /** The text of a file, or undefined where there is none. */

@@ -23,9 +23,7 @@ export async function refuseProtected(
   (ignitionOf(target).systemd?.units ?? []).forEach(({ name }, index) => {
     if (isOwnUnit(name)) throw new NotPossibleHere(`systemd.units[${index}] (${name}): is a unit of Drydock's own`);
   });
-  const paths = [...PROTECTED, FORCE_FILE, ...(await host.protectedPaths())];
-  const real = await Promise.all(paths.map((path) => realPath(host, path)));
-  const protectedPaths = [...new Set([...paths, ...real])];
+  const protectedPaths = await protectedPlaces(host);
   for (const { path, declared = path, where, origin } of [...wanted.entries.values(), ...changes]) {
     for (const candidate of new Set([path, declared])) {
       const owner = protectedPaths.find((own) => candidate === own || candidate.startsWith(`${own}/`));
@@ -40,6 +38,13 @@ export async function refuseProtected(
       throw new NotPossibleHere(`${where}: ${path} lies directly in /, where no config may write; use a folder`);
     }
   }
+}
+
+/** Paths, with all below, that nothing of the cluster may write on this host: as they are named, and where they lie. */
+export async function protectedPlaces(host: Host): Promise<string[]> {
+  const paths = [...PROTECTED, FORCE_FILE, ...(await host.protectedPaths())];
+  const real = await Promise.all(paths.map((path) => realPath(host, path)));
+  return [...new Set([...paths, ...real])];
 }
 
 async function realPath(host: Host, path: string): Promise<string> {

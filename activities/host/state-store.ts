@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
-import { namesIn, readIfThere, writeDurably } from './durable.js';
+import type { CertificateRecord } from './certificate-record.js';
+import { namesIn, readIfThere, removeUnfinished, writeDurably } from './durable.js';
 import type { Journal, Rollback } from './journal.js';
 import type { Originals } from './originals.js';
 import type { PathState } from './path-state.js';
@@ -13,6 +14,8 @@ export const CURRENT_CONFIG_FILE = `${STATE_FOLDER}/currentconfig`;
 export const ORIGINALS_FILE = `${STATE_FOLDER}/originals.json`;
 export const JOURNAL_FILE = `${STATE_FOLDER}/journal.json`;
 export const ROLLBACK_FILE = `${STATE_FOLDER}/rollback.json`;
+const CERTIFICATES_FILE = `${STATE_FOLDER}/certificates.json`;
+const RECORDS = [CURRENT_CONFIG_FILE, ORIGINALS_FILE, JOURNAL_FILE, ROLLBACK_FILE, CERTIFICATES_FILE];
 const BLOB_FOLDER = `${STATE_FOLDER}/blobs`;
 
 /** A PathState with the contents kept aside, by their SHA-256. */
@@ -24,6 +27,10 @@ export interface StateStore {
   /** The config that the disk is at; undefined: Drydock never applied one here. */
   currentConfig(): Promise<MachineConfig | undefined>;
   originals(): Promise<Originals>;
+  writeOriginals(originals: Originals): Promise<void>;
+  /** The files that follow Secrets and ConfigMaps; they belong to no config. */
+  certificates(): Promise<CertificateRecord>;
+  writeCertificates(record: CertificateRecord): Promise<void>;
   /** The open update; undefined: none. */
   journal(): Promise<Journal | undefined>;
   writeJournal(journal: Journal): Promise<void>;
@@ -35,7 +42,9 @@ export interface StateStore {
   /** Keeps a state so that it survives a crash. */
   store(state: PathState): Promise<StoredState>;
   load(state: StoredState): Promise<PathState>;
-  /** Forgets contents that neither the journal nor the originals name. */
+  /** Removes what writes left here that were cut short. With the host's lock held, under which all of this is written. */
+  removeUnfinished(): Promise<void>;
+  /** Forgets contents that neither the journal nor the originals nor the certificates name. */
   collectGarbage(): Promise<void>;
 }
 
@@ -61,7 +70,8 @@ export function openStateStore(root: string): StateStore {
   }
 
   async function blobsInUse(): Promise<Set<string>> {
-    const texts = await Promise.all([readIfThere(at(JOURNAL_FILE)), readIfThere(at(ORIGINALS_FILE))]);
+    const records = [JOURNAL_FILE, ORIGINALS_FILE, CERTIFICATES_FILE];
+    const texts = await Promise.all(records.map((path) => readIfThere(at(path))));
     return new Set(
       texts.flatMap((text) => [...(text ?? '').matchAll(/"blob":"([0-9a-f]{64})"/g)].map(([, hash]) => hash ?? '')),
     );
@@ -70,6 +80,9 @@ export function openStateStore(root: string): StateStore {
   return {
     currentConfig: () => readJson<MachineConfig>(CURRENT_CONFIG_FILE),
     originals: async () => (await readJson<Originals>(ORIGINALS_FILE)) ?? { paths: {}, units: {} },
+    writeOriginals: (originals) => writeDurably(at(ORIGINALS_FILE), JSON.stringify(originals)),
+    certificates: async () => (await readJson<CertificateRecord>(CERTIFICATES_FILE)) ?? { files: {}, folders: [] },
+    writeCertificates: (record) => writeDurably(at(CERTIFICATES_FILE), JSON.stringify(record)),
     journal: () => readJson<Journal>(JOURNAL_FILE),
     writeJournal: (journal) => writeDurably(at(JOURNAL_FILE), JSON.stringify(journal)),
     removeJournal: () => rm(at(JOURNAL_FILE), { force: true }),
@@ -89,6 +102,9 @@ export function openStateStore(root: string): StateStore {
       const contents = await readFile(blob(hash));
       if (sha256(contents) !== hash) throw new Error(`${BLOB_FOLDER}/${hash}: the kept copy of a file is damaged`);
       return { ...rest, contents };
+    },
+    async removeUnfinished() {
+      for (const path of RECORDS) await removeUnfinished(at(path));
     },
     async collectGarbage() {
       const used = await blobsInUse();

@@ -65,6 +65,7 @@ export async function recover(
   store: StateStore,
   onProblem: (sentence: string) => void = () => undefined,
 ): Promise<'nothing' | 'undone'> {
+  await store.removeUnfinished();
   const journal = await store.journal();
   if (journal?.phase !== 'applying') return 'nothing';
   try {

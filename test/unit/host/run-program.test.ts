@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { runProgram } from '../../../activities/host/run-program.js';
+import { PATIENCE } from '../../support/patience.js';
 
 test('a program that ends with any exit code has answered', async () => {
   expect(await runProgram('sh', ['-c', 'echo out; echo err >&2; exit 3'])).toEqual({
@@ -45,5 +46,5 @@ test('one that does not end in time is ended with what it started', async () => 
     (thrown: unknown) => thrown,
   );
   expect(error).toMatchObject({ isMissing: false, message: 'sh: did not end within 0.5 s' });
-  await expect.poll(async () => (await runProgram('pgrep', ['-fx', 'sleep 31415'])).stdout).toBe('');
+  await expect.poll(async () => (await runProgram('pgrep', ['-fx', 'sleep 31415'])).stdout, PATIENCE).toBe('');
 });

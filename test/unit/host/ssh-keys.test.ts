@@ -10,6 +10,7 @@ import { recover } from '../../../activities/host/undo.js';
 import { verifyHost } from '../../../activities/host/verify.js';
 import type { MachineConfig } from '../../../machine-config/api/machine-config.js';
 import { fakeHost, rendered, treeOf, type FakeHost } from '../../support/fake-host.js';
+import { PATIENCE } from '../../support/patience.js';
 
 const NOW = '2026-11-30T12:00:00.000Z';
 const KEYS = '/home/core/.ssh/authorized_keys';
@@ -167,7 +168,7 @@ describe('keys in a file that others write as well', () => {
       return new Promise(() => undefined);
     };
     void applyPlan({ host, store, plan: next, from: 'r1', now: NOW });
-    await expect.poll(() => died).toBe(true);
+    await expect.poll(() => died, PATIENCE).toBe(true);
     await writeFile(fake.path(KEYS), `${await fake.text(KEYS)}a carol\n`);
     expect(await recover(host, store)).toBe('undone');
     expect(await fake.text(KEYS)).toBe(`${BLOCK(1, 'a 1')}a alice\na bob\na carol\n`);

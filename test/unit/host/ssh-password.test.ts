@@ -8,6 +8,7 @@ import { recover } from '../../../activities/host/undo.js';
 import { verifyHost } from '../../../activities/host/verify.js';
 import type { MachineConfig } from '../../../machine-config/api/machine-config.js';
 import { fakeHost, rendered, treeOf, type FakeHost } from '../../support/fake-host.js';
+import { PATIENCE } from '../../support/patience.js';
 
 const NOW = '2026-11-30T12:00:00.000Z';
 const SHADOW = '/etc/shadow';
@@ -135,7 +136,7 @@ describe('the password of the one user', () => {
       return new Promise(() => undefined);
     };
     void applyPlan({ host: machine, store, plan, from: 'before', now: NOW });
-    await expect.poll(() => died).toBe(true);
+    await expect.poll(() => died, PATIENCE).toBe(true);
     const theirs = 'alice:$6$new$newnewnewnewnewnew:20000:0:99999:7:::';
     await writeFile(fake.path(SHADOW), (await fake.text(SHADOW)).replace(/^alice.*$/m, theirs));
     expect(await recover(machine, store)).toBe('undone');
@@ -180,7 +181,7 @@ describe('the lock of /etc/shadow', () => {
     await writeFile(lock, `${process.pid}`);
     let isOver = false;
     const held = holdingShadowLock(fake.root, () => Promise.resolve()).then(() => (isOver = true));
-    await expect.poll(() => stat(fake.path('/etc/.shadow.drydock-lock')).then(() => true)).toBe(true);
+    await expect.poll(() => stat(fake.path('/etc/.shadow.drydock-lock')).then(() => true), PATIENCE).toBe(true);
     expect(isOver).toBe(false);
     await rm(lock);
     await held;
