@@ -1,5 +1,5 @@
 import type { ManagePoolInput } from '../workflows/contract/inputs.js';
-import type { NodeUpdateStatus, RolloutStatus } from '../workflows/contract/messages.js';
+import type { LookNowAnswer, NodeUpdateStatus, RolloutStatus } from '../workflows/contract/messages.js';
 
 /** Whether a workflow runs, as far as Temporal let us know. */
 export type RunState = 'running' | 'notRunning' | 'unknown';
@@ -20,8 +20,11 @@ export interface EngineView {
 
 /** The part of Temporal that the commands use. */
 export interface Engine {
-  /** Has the pool rendered and rolled out; starts its manager if it is not running. Rejects with a CommandError. */
-  startPool(input: ManagePoolInput): Promise<void>;
+  /**
+   * Asks the manager of the pool to have it rendered and rolled out, and starts it if it is not running. Rejects with a
+   * CommandError: `refused` with its reason if it says no, `unreachable` if nobody answers within 5 seconds.
+   */
+  startPool(input: ManagePoolInput): Promise<LookNowAnswer>;
   /** Never rejects: what is not known is said in `problem`. Each question waits 5 seconds at most. */
   view(pool: string): Promise<EngineView>;
   /** What the running updates of these nodes say; a node that does not answer is left out. */

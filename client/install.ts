@@ -4,8 +4,10 @@ import { failedWith } from '../activities/kubernetes/failures.js';
 import { admissionManifests, installedControlUser } from './install/admission.js';
 import { installCrds } from './install/crds.js';
 import { findForeignOperator } from './install/foreign-operator.js';
-import { applyManifest } from './install/manifest.js';
+import { applyManifest, type Manifest } from './install/manifest.js';
 import { CONTROL_USER, rbacManifests } from './install/rbac.js';
+import { firstBootManifests, installedIgnitionUser } from './install/first-boot.js';
+import { installedWebhook, webhookManifest, type WebhookPlace } from './install/webhook.js';
 import type { InstallAction, InstalledObject, InstallResult } from './install/report.js';
 import { clusterConfiguration, emptyConfig, builtInPool, BUILT_IN_ROLES, rolesOf } from './install/objects.js';
 
@@ -24,6 +26,13 @@ export interface InstallInput {
    * service account `drydock-control` in the namespace `drydock`. It gets the rights of a control worker, and the admission policies keep it to them.
    */
   readonly controlUser?: string;
+  /** The webhook of the control workers; default: the one that the last installation was told of, else none. */
+  readonly webhook?: WebhookPlace;
+  /**
+   * The user as whom an Ignition server works, where machines may boot from one; default: the one that the last
+   * installation was told of, else there is none.
+   */
+  readonly ignitionUser?: string;
   /** How long the API server may take to serve the new kinds; default 60 seconds. */
   readonly crdTimeoutMs?: number;
 }
@@ -58,8 +67,7 @@ export async function install(input: InstallInput): Promise<InstallResult> {
   const roles = rolesOf(labels);
 
   const objects: InstalledObject[] = [...(await installCrds(client, flavour, input.crdTimeoutMs ?? 60_000))];
-  const controlUser = input.controlUser ?? (await installedControlUser(client, flavour)) ?? CONTROL_USER;
-  for (const manifest of [...rbacManifests(flavour, controlUser), ...admissionManifests(flavour, controlUser)]) {
+  for (const manifest of await manifestsOf(input)) {
     const action = await applyManifest(client, manifest);
     objects.push({ kind: manifest.resource.kind, name: manifest.object.metadata.name, action });
   }
@@ -81,6 +89,20 @@ export async function install(input: InstallInput): Promise<InstallResult> {
     objects,
     notes: created.length === 0 ? [] : notesOn({ created, paused, nodeCount: nodes.length, strangers: roles.notes }),
   };
+}
+
+/** Roles, policies and what else is kept as we write it. What was asked for at an earlier installation stays so. */
+async function manifestsOf(input: InstallInput): Promise<Manifest[]> {
+  const { client, flavour } = input;
+  const controlUser = input.controlUser ?? (await installedControlUser(client, flavour)) ?? CONTROL_USER;
+  const webhook = input.webhook ?? (await installedWebhook(client, flavour));
+  const ignitionUser = input.ignitionUser ?? (await installedIgnitionUser(client, flavour));
+  return [
+    ...rbacManifests(flavour, controlUser),
+    ...admissionManifests(flavour, controlUser),
+    ...(webhook === undefined ? [] : [webhookManifest(flavour, webhook, controlUser)]),
+    ...(ignitionUser === undefined ? [] : firstBootManifests(flavour, { controlUser, ignitionUser })),
+  ];
 }
 
 async function ensureExists(

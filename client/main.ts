@@ -13,7 +13,8 @@ export async function run(words: readonly string[], world: CommandWorld): Promis
   const makeAct =
     (options: GlobalOptions): Act =>
     async (command) => {
-      const session = new Session(world, options);
+      const toYaml = options.output === 'yaml' ? (await import('./manifest-files.js')).writeManifest : undefined;
+      const session = new Session(world, options, toYaml);
       try {
         code = EXIT_CODES[await command(session)].code;
       } finally {

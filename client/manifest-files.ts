@@ -14,6 +14,8 @@ import {
   type SchemaOptions,
   type Tags,
 } from 'yaml';
+import { apiFlavour } from '../machine-config/api/flavour.js';
+import { BUTANE_EXTENSIONS, isButaneFile, translateButaneFile, type ButaneOptions } from './butane-file.js';
 
 /** One Kubernetes object in a file; the items of a List are objects of their own. */
 export interface Manifest {
@@ -28,30 +30,38 @@ export interface ReadManifests {
   readonly manifests: readonly Manifest[];
   /** What cannot be read, one line each, with file and line. */
   readonly errors: readonly string[];
+  /** What is said of Butane files that are translated all the same, likewise. */
+  readonly warnings?: readonly string[];
 }
 
-const FOLDER_EXTENSIONS = new Set(['.yaml', '.yml', '.json']);
+const FOLDER_EXTENSIONS = new Set(['.yaml', '.yml', '.json', ...BUTANE_EXTENSIONS]);
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
 
 /**
- * Reads files as kubectl does, and folders with everything below them: .yaml, .yml and .json in order of their
- * names, hidden ones and links left out. A file given by name is read whatever its extension. Never throws.
+ * Reads files as kubectl does, and folders with everything below them: .yaml, .yml, .json and Butane's .bu in order of their
+ * names, hidden ones and links left out. A file given by name is read whatever its extension. Butane files become the
+ * MachineConfigs that they stand for. Never throws.
  */
-export async function readManifests(files: readonly string[]): Promise<ReadManifests> {
+export async function readManifests(
+  files: readonly string[],
+  butane: ButaneOptions = { flavour: apiFlavour('openshift') },
+): Promise<ReadManifests> {
   const manifests: Manifest[] = [];
   const errors: string[] = [];
+  const warnings: string[] = [];
   for (const given of files) {
     try {
       for (const file of await listFiles(given)) {
-        const read = await readManifestFile(file);
+        const read = await readManifestFile(file, butane);
         manifests.push(...read.manifests);
         errors.push(...read.errors);
+        warnings.push(...(read.warnings ?? []));
       }
     } catch (error) {
       errors.push(`${given}: cannot be read: ${describeSystemError(error)}`);
     }
   }
-  return { manifests, errors };
+  return { manifests, errors, warnings };
 }
 
 async function listFiles(given: string): Promise<string[]> {
@@ -68,7 +78,7 @@ async function listFiles(given: string): Promise<string[]> {
   return found;
 }
 
-async function readManifestFile(file: string): Promise<ReadManifests> {
+async function readManifestFile(file: string, butane: ButaneOptions): Promise<ReadManifests> {
   if ((await stat(file)).size > MAX_FILE_BYTES) {
     return { manifests: [], errors: [`${file}: is larger than ${MAX_FILE_BYTES / 1024 / 1024} MiB; split it`] };
   }
@@ -79,7 +89,25 @@ async function readManifestFile(file: string): Promise<ReadManifests> {
     if (!(error instanceof TypeError)) throw error;
     return { manifests: [], errors: [`${file}: is not UTF-8 text; save it as UTF-8`] };
   }
-  return parseManifests(file, text);
+  return isButaneFile(file, text) ? butaneManifests(file, text, butane) : parseManifests(file, text);
+}
+
+function butaneManifests(file: string, text: string, butane: ButaneOptions): ReadManifests {
+  const { result, problems, warnings } = translateButaneFile(file, text, butane);
+  if (result.outcome === 'machineConfig') {
+    const { machineConfig, placeOf } = result;
+    const manifest = {
+      value: machineConfig,
+      place: file,
+      lineOf: (path: readonly (string | number)[]) => placeOf(path).line,
+    };
+    // The warnings are those that rendering the MachineConfig gives, and would be given twice.
+    return { manifests: [manifest], errors: [] };
+  }
+  if (result.outcome === 'refused') return { manifests: [], errors: problems, warnings };
+  const { line, column } = result.place;
+  const message = `this variant names no MachineConfig; give the role of its nodes with --role, or write variant: openshift with metadata`;
+  return { manifests: [], errors: [`${file}:${line}:${column}: variant: ${message}`], warnings };
 }
 
 /** Parses the text of one file; `file` is only for messages. */
@@ -96,9 +124,7 @@ export function parseManifests(file: string, text: string): ReadManifests {
       if (error === undefined) {
         manifests.push(...toManifests(document, place, lines));
       } else {
-        errors.push(
-          `${file}:${lines.linePos(error.pos[0]).line}: is not valid YAML: ${oneLine(error.message)}${hint(text)}`,
-        );
+        errors.push(`${file}:${lines.linePos(error.pos[0]).line}: is not valid YAML: ${oneLine(error.message)}`);
       }
     });
   } catch (error) {
@@ -106,10 +132,6 @@ export function parseManifests(file: string, text: string): ReadManifests {
     errors.push(`${file}: is not valid YAML: ${error instanceof Error ? oneLine(error.message) : 'unknown error'}`);
   }
   return { manifests, errors };
-}
-
-function hint(text: string): string {
-  return /^variant:/m.test(text) ? ' (it looks like a Butane file, which is not supported yet)' : '';
 }
 
 /** `0o644`, which YAML 1.1 does not know; kubectl and YAML 1.2 read it as a number. */

@@ -2,7 +2,7 @@ import { apiFlavour, FLAVOUR_NAMES, type ApiFlavour, type FlavourName } from '..
 import { labelSelectorSchema, type LabelSelector } from '../machine-config/api/label-selector.js';
 import { apiVersionOf } from '../machine-config/api/flavour.js';
 import type { MachineConfig } from '../machine-config/api/machine-config.js';
-import { isRecord, quote } from '../machine-config/ignition/findings.js';
+import { isRecord, quote, stepsOfPath } from '../machine-config/ignition/findings.js';
 import { formatRenderFinding, renderPool } from '../machine-config/render/render-pool.js';
 import { selectMachineConfigs, type MachineConfigObject, type SelectingPool } from '../machine-config/render/select.js';
 import type { RenderFinding } from '../machine-config/render/source.js';
@@ -15,6 +15,9 @@ export interface OfflineRenderInput {
   readonly pool?: string;
   /** Absent: that of the first MachineConfig or pool in the files. */
   readonly flavour?: FlavourName;
+  /** For Butane files: where their local files are (default: beside them), and the role of those that name none. */
+  readonly filesDir?: string;
+  readonly role?: string;
 }
 
 export type OfflineRenderResult =
@@ -60,9 +63,11 @@ interface Sorted {
  * the files.
  */
 export async function offlineRender(input: OfflineRenderInput): Promise<OfflineRenderResult> {
-  const { manifests, errors } = await readManifests(input.files);
+  const butane = { flavour: apiFlavour(input.flavour ?? 'openshift'), filesDir: input.filesDir, role: input.role };
+  const { manifests, errors, warnings: said = [] } = await readManifests(input.files, butane);
   const flavour = apiFlavour(input.flavour ?? detectFlavour(manifests));
   const sorted = sortManifests(manifests, flavour);
+  sorted.warnings.push(...said);
   const problems = [...errors, ...sorted.problems];
   if (problems.length > 0) return refused(problems, sorted.warnings);
   if (sorted.machineConfigs.length === 0) return refused([describeNothing(input.files, sorted)], sorted.warnings);
@@ -151,7 +156,7 @@ function sortManifest(manifest: Manifest, flavour: ApiFlavour, sorted: Sorted): 
 
 function describeForeign(value: Readonly<Record<string, unknown>>): string {
   if (typeof value.variant === 'string') {
-    return `is a Butane file (variant: ${value.variant.slice(0, 30)}), which is not supported yet; translate it with butane and render the result`;
+    return `is Butane (variant: ${value.variant.slice(0, 30)}) among other objects; put it into a file of its own`;
   }
   if (isRecord(value.ignition)) {
     return 'is an Ignition config and no MachineConfig; put it under spec.config of a MachineConfig';
@@ -226,13 +231,6 @@ function withPlace(finding: RenderFinding, selected: readonly Found[], files: re
   const text = formatRenderFinding(finding);
   const source = selected.find(({ name }) => name === finding.machineConfig);
   if (source === undefined) return `${files.join(', ')}: ${text}`;
-  const line = source.manifest.lineOf(stepsOf(finding.path));
+  const line = source.manifest.lineOf(stepsOfPath(finding.path));
   return `${source.manifest.place}${line === undefined ? '' : ` (line ${line})`}: ${text}`;
-}
-
-/** `spec.config.files[2].mode` as steps. */
-function stepsOf(path: string): (string | number)[] {
-  return [...path.matchAll(/\[(\d+)\]|\["([^"]*)"\]|([^.[\]]+)/g)].map(([, index, quoted, word]) =>
-    index === undefined ? (quoted ?? word ?? '') : Number(index),
-  );
 }

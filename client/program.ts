@@ -56,17 +56,33 @@ export function makeProgram({ version, hasLab, makeAct }: ProgramParts) {
     )
     .option('--run-pools', 'do not create the pools paused where nodes exist already', false)
     .option('--control-user <name>', 'user as whom the control worker works (default: its service account)')
+    .option(
+      '--first-boot [user]',
+      'let machines boot from an Ignition server, which works as this user (default: its service account)',
+    )
+    .option(
+      '--webhook-url <url>',
+      'where the API server reaches the webhook of the control workers, https://host:port/validate',
+    )
+    .option('--webhook-ca <file>', 'the authority of the webhook’s certificate, in PEM')
     .action((options) =>
       act(async (session) => (await import('./commands/install.js')).installCommand(session, options)),
     );
   program
+    .command('doctor')
+    .description('look at the whole installation, and say what is not as it should be and what to do')
+    .action(() => act(async (session) => (await import('./commands/doctor.js')).doctor(session)));
+  program
     .command('render')
     .description('render MachineConfigs from files, without a cluster, and print the result as YAML')
-    .requiredOption('-f, --file <files...>', 'files and folders, YAML or JSON')
+    .requiredOption('-f, --file <files...>', 'files and folders, YAML, JSON or Butane')
     .option('--pool <name>', 'what this pool of the files selects (default: all MachineConfigs in the files)')
-    .action(({ file: files, pool }) =>
-      act(async (session) => (await import('./commands/render.js')).render(session, { files, pool })),
+    .option(...FILES_DIR)
+    .option(...ROLE)
+    .action(({ file: files, ...options }) =>
+      act(async (session) => (await import('./commands/render.js')).render(session, { files, ...options })),
     );
+  addFileCommands(program, act);
   program
     .command('diff')
     .description('say what a change from one rendered config to another does to a node, without a cluster')
@@ -75,6 +91,21 @@ export function makeProgram({ version, hasLab, makeAct }: ProgramParts) {
     .option('--policy <file>', 'file with the MachineConfiguration (default: the policies that <new> carries)')
     .action((old, next, { policy }) =>
       act(async (session) => (await import('./commands/diff.js')).diff(session, { old, next, policy })),
+    );
+  program
+    .command('first-boot')
+    .description(
+      'print the config that a new machine of a pool is given: where the Ignition server is, and whom to believe',
+    )
+    .addArgument(poolArgument())
+    .requiredOption('--server <url>', 'where machines reach the Ignition server, https://host:port')
+    .requiredOption('--ca <file>', 'the authority of its certificate, in PEM')
+    .option('--token-file <file>', 'the provisioning token, where the server asks for one')
+    .addOption(
+      new Option('--spec <major>', 'of Ignition on the machine').choices(['2', '3'] as const).default('3' as const),
+    )
+    .action((pool, options) =>
+      act(async (session) => (await import('./commands/first-boot.js')).firstBoot(session, pool, options)),
     );
   if (hasLab) {
     program.command('lab').description('a Temporal and a Kubernetes of your own on this machine: up, down, status');
@@ -138,6 +169,39 @@ function addRolloutOrders(rollout: CommandUnknownOpts, act: Act): void {
 }
 
 const nodeArgument = () => new Argument('<node>', 'name of a Node');
+
+const FILES_DIR = [
+  '--files-dir <folder>',
+  'folder of the local files of Butane files (default: that of the Butane file)',
+] as const;
+const ROLE = ['--role <role>', 'role of the MachineConfig of Butane files that name none'] as const;
+
+function addFileCommands(program: CommandUnknownOpts, act: Act): void {
+  program
+    .command('butane')
+    .description(
+      'translate a Butane file, variant openshift, fcos or flatcar, to a MachineConfig or an Ignition config',
+    )
+    .argument('<file>', 'Butane file')
+    .option(...FILES_DIR)
+    .option(...ROLE)
+    .option('--name <name>', 'name of that MachineConfig (default: 99-ROLE-FILE)')
+    .option('--strict', 'refuse what is only warned about; unknown keys are always refused', false)
+    .action((file, options) =>
+      act(async (session) => (await import('./commands/butane.js')).butane(session, file, options)),
+    );
+  program
+    .command('apply')
+    .description('bring objects from files to the cluster, or none of them if one is wrong')
+    .requiredOption('-f, --file <files...>', 'files and folders, YAML, JSON or Butane')
+    .option(...FILES_DIR)
+    .option(...ROLE)
+    .option('--dry-run', 'let the API server check everything and store nothing', false)
+    .option('--force-conflicts', 'take over fields that others have set', false)
+    .action(({ file: files, ...options }) =>
+      act(async (session) => (await import('./commands/apply.js')).apply(session, { files, ...options })),
+    );
+}
 
 function addNodeCommands(program: CommandUnknownOpts, act: Act): void {
   const node = program.command('node').description('hold, release and retry nodes');

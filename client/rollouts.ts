@@ -17,6 +17,8 @@ export interface DrydockCluster {
 export interface StartedRollout {
   readonly pool: string;
   readonly workflowId: string;
+  /** What the engine answered. */
+  readonly answer: string;
   /** True: it is rendered, and nothing rolls out until the pool is resumed. */
   readonly paused: boolean;
 }
@@ -46,8 +48,8 @@ async function noSuchPool(cluster: DrydockCluster, name: string, cause: unknown)
 }
 
 /**
- * Asks the engine to render the pool and to roll out what is new. A hint: pause, windows and maxUnavailable hold as
- * always. Rejects with a CommandError when the pool is not there or Temporal refuses.
+ * Asks the engine to render the pool and to roll out what is new, and tells its yes. A hint: stop, pause, windows and
+ * maxUnavailable hold as always. Rejects with a CommandError when the pool is not there, or the engine says no or nothing.
  */
 export async function startRollout(
   cluster: DrydockCluster,
@@ -57,8 +59,8 @@ export async function startRollout(
 ): Promise<StartedRollout> {
   const pool = await getPool(cluster, name);
   const { metadata } = await cluster.kubernetes.get(KINDS.namespace, { name: 'kube-system' });
-  await engine.startPool({ cluster: metadata.uid ?? '', pool: name, tuning });
-  return { pool: name, workflowId: managePoolId(name), paused: pool.spec.paused === true };
+  const { sentence } = await engine.startPool({ cluster: metadata.uid ?? '', pool: name, tuning });
+  return { pool: name, workflowId: managePoolId(name), answer: sentence, paused: pool.spec.paused === true };
 }
 
 /** Sets spec.paused. Paused, nothing new starts; running node updates finish. Doing it twice changes nothing. */

@@ -30,7 +30,7 @@ export interface CommandWorld {
 export type AddLabCommand = (program: Command) => void;
 
 /** `text` is another word for `table`. */
-export const OUTPUT_FORMATS = ['table', 'text', 'wide', 'json'] as const;
+export const OUTPUT_FORMATS = ['table', 'text', 'wide', 'json', 'yaml'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 export interface GlobalOptions {
@@ -77,12 +77,15 @@ export class Session {
   readonly format: OutputFormat;
   readonly paint: Paint;
   private readonly options: GlobalOptions;
+  private readonly toYaml: ((data: unknown) => string) | undefined;
   private readonly opened: { close(): Promise<void> }[] = [];
   private isClosed = false;
 
-  constructor(world: CommandWorld, options: GlobalOptions) {
+  /** `toYaml` is needed for the format `yaml` alone, and comes from outside so that the others do not load it. */
+  constructor(world: CommandWorld, options: GlobalOptions, toYaml?: (data: unknown) => string) {
     this.world = world;
     this.options = options;
+    this.toYaml = toYaml;
     this.format = options.output ?? 'table';
     this.paint = painter(world.stdout, world.environment);
   }
@@ -131,7 +134,9 @@ export class Session {
 
   /** The data for programs, or the text for people. */
   print(data: unknown, text: () => string): void {
-    this.line(this.format === 'json' ? JSON.stringify(data, null, 2) : text());
+    if (this.format === 'json') this.line(JSON.stringify(data, null, 2));
+    else if (this.format === 'yaml' && this.toYaml !== undefined) this.line(this.toYaml(data).trimEnd());
+    else this.line(text());
   }
 
   line(text: string): void {

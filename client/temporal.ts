@@ -1,11 +1,20 @@
-import { Client, Connection, isGrpcDeadlineError, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client';
+import {
+  Client,
+  Connection,
+  isGrpcDeadlineError,
+  isGrpcServiceError,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+} from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import { signalPool } from '../activities/cluster/signal-pool.js';
+import { askPoolToLook } from '../activities/cluster/signal-pool.js';
 import { managePoolId, rollOutPoolId, updateNodeId } from '../workflows/contract/ids.js';
 import type { ManagePoolInput } from '../workflows/contract/inputs.js';
 import {
   nodeUpdateStatus,
   rolloutStatus,
+  type LookNowAnswer,
   type NodeUpdateStatus,
   type RolloutStatus,
 } from '../workflows/contract/messages.js';
@@ -65,13 +74,11 @@ export class TemporalEngine implements Engine {
     this.answerMilliseconds = answerMilliseconds;
   }
 
-  async startPool(input: ManagePoolInput): Promise<void> {
+  async startPool(input: ManagePoolInput): Promise<LookNowAnswer> {
     try {
-      await this.within(() => signalPool(this.client, input, 'config'));
+      return await this.within(() => askPoolToLook(this.client, input));
     } catch (error) {
-      const line = causeLine(error);
-      const message = `start ${managePoolId(input.pool)} in Temporal namespace ${this.client.options.namespace}: ${line}`;
-      throw new CommandError(isUnreachable(error) ? 'unreachable' : 'refused', message, { cause: error });
+      throw this.whyNotStarted(managePoolId(input.pool), error);
     }
   }
 
@@ -105,6 +112,21 @@ export class TemporalEngine implements Engine {
     await this.client.connection.close();
   }
 
+  private whyNotStarted(workflowId: string, error: unknown): CommandError {
+    if (error instanceof WorkflowUpdateFailedError) {
+      return new CommandError('refused', `no: ${causeLine(error)}`, { cause: error });
+    }
+    const start = `start ${workflowId} in Temporal namespace ${this.client.options.namespace}`;
+    if (hasTimedOut(error)) {
+      const message =
+        `${start}: no worker answered within ${this.answerMilliseconds / 1000} s; ` +
+        'is the control worker running? It looks at every pool when it starts';
+      return new CommandError('unreachable', message, { cause: error });
+    }
+    const exit = isUnreachable(error) ? 'unreachable' : 'refused';
+    return new CommandError(exit, `${start}: ${causeLine(error)}`, { cause: error });
+  }
+
   private async look(workflowId: string): Promise<{ state: RunState; startedAt?: string; problem?: string }> {
     try {
       const { status, startTime } = await this.within(() => this.client.workflow.getHandle(workflowId).describe());
@@ -126,15 +148,21 @@ export class TemporalEngine implements Engine {
   }
 }
 
+function hasTimedOut(error: unknown): boolean {
+  return (
+    error instanceof WorkflowUpdateRPCTimeoutOrCancelledError ||
+    isGrpcDeadlineError(error) ||
+    (error instanceof Error && isGrpcDeadlineError(error.cause))
+  );
+}
+
 /** gRPC's UNAVAILABLE; the SDK wraps it. */
 const UNAVAILABLE = 14;
 
 function isUnreachable(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
-  const codeOf = (one: unknown): number | undefined => (isGrpcServiceError(one) ? one.code : undefined);
-  return (
-    isGrpcDeadlineError(error) || isGrpcDeadlineError(cause) || [codeOf(error), codeOf(cause)].includes(UNAVAILABLE)
-  );
+  const codes: unknown[] = [error, cause].map((one) => (isGrpcServiceError(one) ? one.code : undefined));
+  return codes.includes(UNAVAILABLE);
 }
 
 /** The SDK's own sentence (`Failed to describe workflow`) says less than its cause. */

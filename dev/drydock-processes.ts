@@ -7,6 +7,7 @@ import { CONTROL_USER } from '../client/install/rbac.js';
 import type { FlavourName } from '../machine-config/api/flavour.js';
 import type { PoolTuning } from '../workflows/contract/inputs.js';
 import type { Lab, LabProcess } from './lab.js';
+import type { LabWebhook } from './webhook.js';
 
 export interface DrydockOptions {
   /** Names of the Nodes whose workers are played. */
@@ -20,11 +21,17 @@ export interface DrydockOptions {
   readonly fleetMode?: 'inProcess' | 'processes';
   /** How many node workers one process plays at most; hundreds are well, thousands are too much. Default: all. */
   readonly nodesPerFleet?: number;
+  /** The node workers of a process share their connection to Temporal; needs `pollOutlivesMs: 0`. Default false. */
+  readonly sharesConnection?: boolean;
+  /** How many node workers of a process are on their way up at one time; default: all. */
+  readonly startsAtOnce?: number;
   /** Done between the start of the control worker and that of the node workers. */
   readonly beforeFleet?: (rootOf: DrydockProcesses['rootOf']) => Promise<void>;
   readonly tuning?: Partial<Omit<PoolTuning, 'node' | 'maxEvents'>>;
   /** Shows every change to the control worker's watches this much later. */
   readonly watchDelayMs?: number;
+  /** The first control worker serves the webhook; see dev/webhook.ts. */
+  readonly webhook?: LabWebhook;
   /** How often a node worker looks whether its Node still knows it. Default: as on a real node. */
   readonly registrationEveryMs?: number;
   /** The control workers' program, from the root of the project; for faults that are planted. Default: the product's. */
@@ -68,6 +75,8 @@ export async function startDrydock(lab: Lab, options: DrydockOptions): Promise<D
     awayMs: options.awayMs ?? 3000,
     mode: options.fleetMode ?? 'inProcess',
     ...(options.pollOutlivesMs === undefined ? {} : { pollOutlivesMs: options.pollOutlivesMs }),
+    ...(options.startsAtOnce === undefined ? {} : { startsAtOnce: options.startsAtOnce }),
+    ...(options.sharesConnection === undefined ? {} : { sharesConnection: options.sharesConnection }),
     ...(options.registrationEveryMs === undefined ? {} : { registrationEveryMs: options.registrationEveryMs }),
     temporal: { address: temporal.address, namespace: temporal.namespace },
   };
@@ -86,13 +95,14 @@ export async function startDrydock(lab: Lab, options: DrydockOptions): Promise<D
     });
   // With the rights that an installation gives it, and no others.
   const controlKubeconfig = await kubernetes.userKubeconfig(CONTROL_USER);
-  const startControl = (id: string, watchDelayMs = 0) =>
+  const startControl = (id: string, watchDelayMs = 0, environment: LabWebhook['environment'] = {}) =>
     run(id, options.controlProgram ?? 'workers/control.ts', {
+      ...environment,
       DRYDOCK_KUBECONFIG: controlKubeconfig,
       DRYDOCK_TUNING: JSON.stringify(options.tuning ?? {}),
       DRYDOCK_WATCH_DELAY_MS: String(watchDelayMs),
     });
-  const control = await startControl('drydock-control', options.watchDelayMs);
+  const control = await startControl('drydock-control', options.watchDelayMs, options.webhook?.environment);
   const startFleet = async (suffix: string, members: typeof nodes) => {
     const fleetFile = join(directory, `fleet${suffix}.json`);
     await writeFile(fleetFile, `${JSON.stringify({ ...fleetDescription, nodes: members }, null, 2)}\n`);

@@ -1,46 +1,18 @@
 import { hostname } from 'node:os';
 import { z } from 'zod';
-import { FLAVOUR_NAMES } from '../machine-config/api/flavour.js';
+import { setting } from '../activities/process/settings.js';
+import { DEFAULT_STARTUP_TAINT } from '../machine-config/pool/startup-taint.js';
 
-/** One value of the environment. */
-export interface Setting<T> {
-  readonly variable: string;
-  readonly schema: z.ZodType<T>;
-  /** For the error message: what it is. */
-  readonly means: string;
-  /** Never printed. */
-  readonly isSecret?: boolean;
-}
-
-type Settings = Readonly<Record<string, Setting<unknown>>>;
-type Values<S extends Settings> = { readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never };
-
-/** The environment is not as the process needs it; one line a variable. */
-export class EnvironmentError extends Error {
-  override readonly name = 'EnvironmentError';
-}
-
-function setting<T>(variable: string, schema: z.ZodType<T>, means: string): Setting<T> {
-  return { variable, schema, means };
-}
+export {
+  CLUSTER_SETTINGS,
+  EnvironmentError,
+  LOG_SETTINGS,
+  parseEnvironment,
+  redacted,
+} from '../activities/process/settings.js';
 
 const text = z.string().min(1);
 const optionalText = z.string().min(1).optional();
-
-/** Every process. */
-export const LOG_SETTINGS = {
-  logLevel: setting(
-    'DRYDOCK_LOG_LEVEL',
-    z.enum(['trace', 'debug', 'info', 'warn', 'error']).default('info'),
-    'the least severe level that is logged',
-  ),
-};
-
-/** Every process that speaks to Kubernetes. */
-export const CLUSTER_SETTINGS = {
-  flavour: setting('DRYDOCK_FLAVOUR', z.enum(FLAVOUR_NAMES).default('openshift'), 'the flavour of the API'),
-  kubeconfig: setting('DRYDOCK_KUBECONFIG', optionalText, 'the file with the API server and the identity to use'),
-};
 
 const seconds = z.number().nonnegative().exactOptional();
 
@@ -81,10 +53,29 @@ export const CONTROL_SETTINGS = {
     optionalText,
     'where Prometheus finds the metrics of the pools and a probe the health, host:port',
   ),
+  webhookAddress: setting(
+    'DRYDOCK_WEBHOOK_ADDRESS',
+    optionalText,
+    'where the API server asks whether an object may be stored, host:port',
+  ),
+  webhookKeyFile: setting('DRYDOCK_WEBHOOK_KEY_FILE', optionalText, "the file with the webhook's key, in PEM"),
+  webhookCertificateFile: setting(
+    'DRYDOCK_WEBHOOK_CERTIFICATE_FILE',
+    optionalText,
+    "the file with the webhook's certificate, in PEM",
+  ),
   temporalMetricsAddress: setting(
     'DRYDOCK_TEMPORAL_METRICS_ADDRESS',
     optionalText,
     "where Prometheus finds the metrics of Temporal's SDK, host:port",
+  ),
+  startupTaint: setting(
+    'DRYDOCK_STARTUP_TAINT',
+    z
+      .string()
+      .regex(/^drydock\/[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/u, 'is not drydock/ and a name')
+      .default(DEFAULT_STARTUP_TAINT),
+    'key of the taint with which nodes come that are not configured yet; it is taken off once they are',
   ),
   watchDelayMs: setting(
     'DRYDOCK_WATCH_DELAY_MS',
@@ -158,30 +149,3 @@ export const SERVICE_SETTINGS = {
 export const FLEET_SETTINGS = {
   fleetFile: setting('DRYDOCK_FLEET_FILE', text, 'the JSON file that describes the fleet'),
 };
-
-/**
- * Reads the settings from the environment, the only place where it is read. An empty variable counts as unset.
- * Throws EnvironmentError, which names every wrong variable.
- */
-export function parseEnvironment<S extends Settings>(settings: S, environment = process.env): Values<S> {
-  const problems: string[] = [];
-  const values: Record<string, unknown> = {};
-  for (const [key, { variable, schema, means }] of Object.entries(settings)) {
-    const raw = environment[variable];
-    const parsed = schema.safeParse(raw === '' ? undefined : raw);
-    if (parsed.success) values[key] = parsed.data;
-    else
-      problems.push(
-        `${variable} (${means}): ${raw ? z.prettifyError(parsed.error).replace(/\s+/g, ' ') : 'is not set'}`,
-      );
-  }
-  if (problems.length > 0) throw new EnvironmentError(problems.join('\n'));
-  return values as Values<S>;
-}
-
-/** The values as they may be logged. */
-export function redacted(settings: Settings, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(values).map(([key, value]) => [key, settings[key]?.isSecret === true ? '(set)' : value]),
-  );
-}

@@ -4,9 +4,16 @@ import { fileURLToPath } from 'node:url';
 import { createKubernetesClient } from '../activities/kubernetes/rest.js';
 import { apiFlavour } from '../machine-config/api/flavour.js';
 import { DEFAULT_TUNING } from '../workflows/contract/inputs.js';
-import { CLUSTER_SETTINGS, CONTROL_SETTINGS, LOG_SETTINGS, parseEnvironment, redacted } from './config.js';
+import {
+  CLUSTER_SETTINGS,
+  CONTROL_SETTINGS,
+  EnvironmentError,
+  LOG_SETTINGS,
+  parseEnvironment,
+  redacted,
+} from './config.js';
 import { connectTemporal, temporalConfig } from './connection.js';
-import { startControlWorker } from './control-worker.js';
+import { startControlWorker, type ControlWorkerOptions } from './control-worker.js';
 import { createLogger, installRuntime } from './runtime.js';
 import { VERSION } from './version.js';
 
@@ -30,6 +37,7 @@ async function main(): Promise<void> {
   });
   logger.info(redacted(settings, values), 'The control worker starts');
 
+  const webhook = webhookSettings(values);
   const kubernetes = createKubernetesClient(
     values.kubeconfig === undefined ? { inCluster: true } : { kubeconfigPath: values.kubeconfig },
   );
@@ -51,7 +59,9 @@ async function main(): Promise<void> {
       logger,
       ...(values.ownNode === undefined ? {} : { ownNode: values.ownNode }),
       ...(metricsAddress === undefined ? {} : { metricsAddress }),
+      ...(webhook === undefined ? {} : { webhook }),
       watchDelayMs: values.watchDelayMs,
+      startupTaint: values.startupTaint,
     });
     logger.info('The control worker runs');
     await control.finished;
@@ -60,6 +70,21 @@ async function main(): Promise<void> {
     await connection.close();
     await kubernetes.close();
   }
+}
+
+function webhookSettings(values: {
+  webhookAddress: string | undefined;
+  webhookKeyFile: string | undefined;
+  webhookCertificateFile: string | undefined;
+}): ControlWorkerOptions['webhook'] {
+  const { webhookAddress: address, webhookKeyFile: keyFile, webhookCertificateFile: certificateFile } = values;
+  if (address === undefined && keyFile === undefined && certificateFile === undefined) return undefined;
+  if (address === undefined || keyFile === undefined || certificateFile === undefined) {
+    throw new EnvironmentError(
+      'a webhook needs DRYDOCK_WEBHOOK_ADDRESS, DRYDOCK_WEBHOOK_KEY_FILE and DRYDOCK_WEBHOOK_CERTIFICATE_FILE: set all three or none',
+    );
+  }
+  return { address, keyFile, certificateFile };
 }
 
 /** One line for what is wrong; the stack goes to whoever asks for debug. */

@@ -3,12 +3,14 @@ import type { MetricMeter } from '@temporalio/common';
 import { Worker, type NativeConnection } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { createNodeActivities } from '../activities/node/activities.js';
+import { startCertificateKeeper } from '../activities/node/certificates.js';
 import type { NodeDependencies } from '../activities/node/dependencies.js';
 import { startDriftMonitor } from '../activities/node/drift.js';
 import { createNodeEvents } from '../activities/node/events.js';
 import { createNodeMetrics } from '../activities/node/metrics.js';
 import { DEFAULT_GUARD_TIMES, type Probes } from '../activities/node/guard.js';
 import { keepRegistered } from '../activities/node/keep-registered.js';
+import { NodeMemory } from '../activities/node/node-memory.js';
 import { registerNode } from '../activities/node/register.js';
 import { irreconcilable } from '../activities/node/irreconcilable.js';
 import { openStateStore } from '../activities/host/state-store.js';
@@ -96,6 +98,7 @@ export function nodeDependencies(options: NodeWorkerOptions): NodeDependencies {
     now,
     hasItsName: verifyRenderedName,
     irreconcilable: (old, next) => irreconcilable(old, next, flavour.sshUser),
+    memory: new NodeMemory(),
     events: createNodeEvents({ client, node, now, onError }),
     ...(signal === undefined ? {} : { stopping: signal }),
     ...(ownPod === undefined ? {} : { ownPod }),
@@ -116,6 +119,7 @@ export async function startNodeWorker(options: NodeWorkerOptions): Promise<Runni
     logger.warn({ err, node, delayMs }, 'registration failed; trying again');
   await registerNode(deps, { ...(signal === undefined ? {} : { signal }), onRetry });
   const drift = options.times && startDriftMonitor(deps, { scanSeconds: options.times.scanSeconds, signal, logger });
+  const certificates = options.times && startCertificateKeeper(deps, { signal, logger });
   const connection = typeof options.connection === 'function' ? await options.connection() : options.connection;
   let worker = await createWorker({ ...options, connection }, activities);
   let isStopped = false;
@@ -146,6 +150,7 @@ export async function startNodeWorker(options: NodeWorkerOptions): Promise<Runni
       guard.abort();
       serving.abort();
       await drift?.stop();
+      await certificates?.stop();
     }),
     stop() {
       isStopped = true;

@@ -5,9 +5,20 @@ import { KINDS, type KubernetesClient, type KubernetesObject } from '../activiti
 const KUBELET_LABEL = 'drydock.dev/lab-kubelet';
 const RETRY_MS = 500;
 
+/** What a kubelet that is well says besides Ready. */
+const NO_PRESSURE = {
+  MemoryPressure: 'KubeletHasSufficientMemory',
+  DiskPressure: 'KubeletHasNoDiskPressure',
+  PIDPressure: 'KubeletHasSufficientPID',
+} as const;
+
 interface Condition {
   readonly type: string;
   readonly status: string;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly lastHeartbeatTime?: string;
+  readonly lastTransitionTime?: string;
 }
 type Node = KubernetesObject & { status?: { conditions?: Condition[]; nodeInfo?: { bootID?: string } } };
 
@@ -44,23 +55,16 @@ export class SimulatedKubelet {
 
   private async report(ready: 'True' | 'Unknown', bootID?: string): Promise<void> {
     const node = await this.client.get<Node>(KINDS.node, { name: this.node });
-    const conditions = node.status?.conditions ?? [];
-    const now = new Date().toISOString();
-    const changed: Condition & Record<string, string> = {
-      type: 'Ready',
-      status: ready,
-      reason: ready === 'True' ? 'KubeletReady' : 'NodeStatusUnknown',
-      message: ready === 'True' ? 'kubelet is posting ready status' : 'Kubelet stopped posting node status.',
-      lastHeartbeatTime: now,
-      lastTransitionTime: now,
-    };
+    const changed = conditionsOf(ready, new Date().toISOString());
+    const types = new Set(changed.map(({ type }) => type));
+    const others = (node.status?.conditions ?? []).filter(({ type }) => !types.has(type));
     await this.client.patch(
       KINDS.node,
       { name: this.node },
       {
         metadata: { resourceVersion: node.metadata.resourceVersion },
         status: {
-          conditions: [...conditions.filter(({ type }) => type !== 'Ready'), changed],
+          conditions: [...others, ...changed],
           ...(bootID === undefined ? {} : { nodeInfo: { bootID } }),
         },
       },
@@ -80,4 +84,19 @@ export class SimulatedKubelet {
       }
     }
   }
+}
+
+/**
+ * A kubelet that is back says everything anew: the controller manager, which has waited for its grace period, has made
+ * all that it said before Unknown, and kwok says nothing of a Node that is Ready.
+ */
+function conditionsOf(ready: 'True' | 'Unknown', now: string): Condition[] {
+  const times = { lastHeartbeatTime: now, lastTransitionTime: now };
+  if (ready === 'Unknown') {
+    const message = 'Kubelet stopped posting node status.';
+    return [{ type: 'Ready', status: 'Unknown', reason: 'NodeStatusUnknown', message, ...times }];
+  }
+  const pressures = Object.entries(NO_PRESSURE).map(([type, reason]) => ({ type, status: 'False', reason, ...times }));
+  const message = 'kubelet is posting ready status';
+  return [...pressures, { type: 'Ready', status: 'True', reason: 'KubeletReady', message, ...times }];
 }

@@ -34,12 +34,21 @@ export const atOnce = proxyLocalActivities<Pick<ControlActivities, 'planTurn' | 
   retry: RETRY_WITHOUT_END,
 });
 
-/** Rendering reads every MachineConfig of a pool: slower, and bad input is an answer, not a failure. */
-export const rendering = proxyActivities<Pick<ControlActivities, 'renderPool'>>({
+/** Rendering, and generating, read every MachineConfig of a pool: slower, and bad input is an answer, not a failure. */
+export const rendering = proxyActivities<Pick<ControlActivities, 'renderPool' | 'reconcileSources'>>({
   taskQueue: CONTROL_TASK_QUEUE,
   startToCloseTimeout: '2m',
   cancellationType: WAIT,
   retry: RETRY_WITHOUT_END,
+});
+
+/** Tidying up: a rollout waits for it, so it is not tried for long; the next render does what this one did not come to. */
+export const tidying = proxyActivities<Pick<ControlActivities, 'collectRendered'>>({
+  taskQueue: CONTROL_TASK_QUEUE,
+  startToCloseTimeout: '30s',
+  scheduleToCloseTimeout: '1m',
+  cancellationType: WAIT,
+  retry: { ...RETRY_WITHOUT_END, maximumAttempts: 3 },
 });
 
 /** Undoing a grant while an update ends: bounded, since the same is found and done again by the next turn. */

@@ -34,9 +34,7 @@ export async function drainSlice(run: NodeRun): Promise<DrainOutcome> {
   const result = await cuttable(run, () =>
     run.steps
       .drain(drain.sliceSeconds)
-      .executeWithOptions({ summary: `drain ${node} (${run.pods()} pods)` }, [
-        { ...target, sliceSeconds: drain.sliceSeconds },
-      ]),
+      .executeWithOptions({ summary: `drain ${node}` }, [{ ...target, sliceSeconds: drain.sliceSeconds }]),
   );
   if (result === undefined) return 'blocked';
   if (result.warnings !== undefined) log.warn(`Drain of ${node}: ${result.warnings.join('; ')}`);

@@ -14,7 +14,7 @@ import type { NodeStart } from '../machine-config/pool/turn.js';
 import { control } from './activity-proxies.js';
 import { updateNodeId } from './contract/ids.js';
 import type { InFlight, RollOutPoolInput } from './contract/inputs.js';
-import { reconsider, settled, wake, type Settled } from './contract/messages.js';
+import { announceEnd, reconsider, settled, wake, type Settled } from './contract/messages.js';
 import { SEARCH_ATTRIBUTES } from './contract/search-attributes.js';
 import { restOf } from './node-run.js';
 import { updateSummary } from './progress.js';
@@ -33,9 +33,18 @@ const ADOPTED = '';
 const OUTLIVES_CANCELLATION = 'updates-outlive-cancellation';
 
 /**
+ * Before, every update signalled its end, also to the run that awaits its result: nine events a node for nothing. To be
+ * removed when no rollout runs that began before version 0.2.
+ */
+const ENDS_QUIETLY = 'updates-end-quietly';
+
+/** What it costs the history to hand one over: the signal is asked for and sent, and its end may come in between. */
+const EVENTS_PER_HANDOVER = 4;
+
+/**
  * The updates that are running for a rollout. It learns of an end in three ways: the result, in the run that started the
- * update; the `settled` signal, in every later run; and, for those that end without a word (terminated, adopted), by
- * asking. All three lead to `settle`, which is idempotent by node and run id.
+ * update; the `settled` signal, in every later run, and of those that it adopted; and, for those that end without a word
+ * (terminated), by asking. All three lead to `settle`, which is idempotent by node and run id.
  */
 export class Fleet {
   readonly #input: RollOutPoolInput;
@@ -43,6 +52,7 @@ export class Fleet {
   readonly #resting: Map<string, number>;
   /** Those whose result this run awaits; all others have to be asked for. */
   readonly #awaited = new Set<string>();
+  readonly #endsQuietly = patched(ENDS_QUIETLY);
   #news = true;
   #askedAt = Date.now();
 
@@ -58,6 +68,11 @@ export class Fleet {
 
   get size(): number {
     return this.#inFlight.size;
+  }
+
+  /** How many nodes run, or are left alone for a while. */
+  get pending(): number {
+    return this.size + Object.keys(this.resting()).length;
   }
 
   /** Something was heard since the last `takeNews`. */
@@ -84,6 +99,27 @@ export class Fleet {
     return Object.fromEntries(this.#resting);
   }
 
+  /** How many events of this run's history are to be kept for `handOver`. */
+  get eventsToHandOver(): number {
+    return this.#endsQuietly ? EVENTS_PER_HANDOVER * this.#awaited.size : 0;
+  }
+
+  /**
+   * To be called before this run ends for the next one: nobody awaits results from then on, so the updates are told to
+   * signal their ends. One that cannot be told has ended by itself, and its result is on its way to this run, which
+   * waits for it: the next one would not hear of it.
+   */
+  async askForSignals(): Promise<void> {
+    if (!this.#endsQuietly) return;
+    await Promise.all([...this.#awaited].map((node) => this.#askForSignal(node)));
+  }
+
+  async #askForSignal(node: string): Promise<void> {
+    const before = this.#inFlight.get(node);
+    if (await this.#tell(node, (update) => update.signal(announceEnd))) return;
+    await condition(() => this.#inFlight.get(node) !== before, this.#input.tuning.tickSeconds * 1000);
+  }
+
   /** What the next run has to know. */
   handOver(): Pick<RollOutPoolInput, 'inFlight' | 'resting'> {
     return { inFlight: Object.fromEntries(this.#inFlight), resting: this.resting() };
@@ -108,6 +144,7 @@ export class Fleet {
             tuning: nodeTuning,
             asksBeforeReboot: true,
             asksInPassing: true,
+            ...(this.#endsQuietly ? { endsQuietly: true } : {}),
           },
         ],
         // Handed over, not ended, when this run continues as new; cancelled through its id, by whichever run is current.
@@ -133,7 +170,16 @@ export class Fleet {
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       log.info('An update of this node runs already; adopted', { node });
       this.#inFlight.set(node, { runId: ADOPTED, nodeUid });
+      await this.#hearOfAdopted(node);
     }
+  }
+
+  /** An adopted update may think that somebody awaits its result. */
+  async #hearOfAdopted(node: string): Promise<void> {
+    if (!this.#endsQuietly) return;
+    const tell = () => this.#tell(node, (update) => update.signal(announceEnd));
+    if (await CancellationScope.nonCancellable(tell)) return;
+    this.#settle(node, ADOPTED, { outcome: 'superseded' });
   }
 
   /** Cancels updates whose node is gone and frees their slots at once: nothing of them is left to wait for. */
@@ -174,19 +220,22 @@ export class Fleet {
     }
   }
 
-  #cancel(node: string): Promise<void> {
+  #cancel(node: string): Promise<boolean> {
     return this.#tell(node, (update) => update.cancel());
   }
 
+  /** False: it has ended. */
   async #tell(
     node: string,
     say: (update: ReturnType<typeof getExternalWorkflowHandle>) => Promise<void>,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const runId = this.#inFlight.get(node)?.runId;
     try {
       await say(getExternalWorkflowHandle(updateNodeId(node), runId === ADOPTED ? undefined : runId));
+      return true;
     } catch {
       log.debug('The update has ended meanwhile', { node });
+      return false;
     }
   }
 

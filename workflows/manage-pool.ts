@@ -1,4 +1,4 @@
-import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import { ApplicationFailure, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   ChildWorkflowCancellationType,
   condition,
@@ -14,11 +14,13 @@ import {
 } from '@temporalio/workflow';
 import { control } from './activity-proxies.js';
 import type { SyncPoolResult } from './contract/activities.js';
+import type { FailureCode } from './contract/failure-codes.js';
 import { renderPoolId, rollOutPoolId } from './contract/ids.js';
 import type { ManagePoolInput, RollOutPoolInput } from './contract/inputs.js';
-import { poolChanged, wake } from './contract/messages.js';
+import { lookNow, poolChanged, wake } from './contract/messages.js';
 import { SEARCH_ATTRIBUTES } from './contract/search-attributes.js';
 import { historyIsFull } from './history.js';
+import { refusalToLook, willLook } from './look-now.js';
 import { shortConfigName } from './progress.js';
 import { renderPool } from './render-pool.js';
 import { rollOutPool } from './roll-out-pool.js';
@@ -32,6 +34,7 @@ export async function managePool(input: ManagePoolInput): Promise<void> {
   const { cluster, pool, tuning } = input;
   let configChanged = true;
   let nodesChanged = true;
+  let seen: SyncPoolResult | undefined;
   setHandler(
     poolChanged,
     ({ what }) => {
@@ -39,6 +42,20 @@ export async function managePool(input: ManagePoolInput): Promise<void> {
       else nodesChanged = true;
     },
     { description: 'Configs or nodes of the pool have changed: look again' },
+  );
+  setHandler(
+    lookNow,
+    () => {
+      configChanged = true;
+      return willLook(input, seen);
+    },
+    {
+      description: 'Render the pool and look at its nodes now',
+      validator(request) {
+        const refusal = refusalToLook(request, input, seen);
+        if (refusal !== undefined) throw ApplicationFailure.nonRetryable(refusal, 'Refused' satisfies FailureCode);
+      },
+    },
   );
 
   for (;;) {
@@ -50,6 +67,7 @@ export async function managePool(input: ManagePoolInput): Promise<void> {
     }
     nodesChanged = false;
     const state = await control.syncPool.executeWithOptions({ summary: `status of ${pool}` }, [{ cluster, pool }]);
+    seen = state;
     if (!state.exists) return;
     setCurrentDetails(sentenceOf(pool, state));
     if (state.needsRollout) await ensureRollout(input, state);

@@ -13,7 +13,7 @@ import { classify, type StepFailure } from './classify.js';
 import type { ApplyResult, ConfirmResult, NodeStep, PrepareResult, RebootClearance } from './contract/activities.js';
 import { rollOutPoolId } from './contract/ids.js';
 import type { UpdateNodeInput, UpdateNodeResult } from './contract/inputs.js';
-import { reconsider, settled, type Settled } from './contract/messages.js';
+import { announceEnd, reconsider, settled, type Settled } from './contract/messages.js';
 import type { DrainState } from './drain-node.js';
 import { shortConfigName, trackProgress, type Progress } from './progress.js';
 
@@ -30,8 +30,6 @@ export interface NodeRun {
   mustDrain(): boolean;
   /** Its pods could run nowhere else: it is cordoned and not drained. */
   keepsPods(): boolean;
-  /** Pods that `prepare` counted. */
-  pods(): number;
   /** Runs `cut` as soon as the pool may want something else; at once if that was said before. */
   onReconsider(cut: () => void): void;
   /** Asks for a slot; a grant decides the target. */
@@ -97,7 +95,6 @@ export function nodeRun(input: UpdateNodeInput): NodeRun {
     from: () => plan?.from ?? input.current,
     mustDrain: () => plan?.disruption === 'drain' || plan?.disruption === 'reboot',
     keepsPods: () => plan?.noDrain === true,
-    pods: () => plan?.pods ?? 0,
     onReconsider(nextCut) {
       cut = nextCut;
       if (reconsidered) cut();
@@ -213,11 +210,19 @@ async function tryRelease(run: NodeRun): Promise<void> {
   }
 }
 
-/** Runs the update and tells its rollout how it ended, also when it failed or was cancelled. */
-export async function announceEnd(run: NodeRun, update: () => Promise<UpdateNodeResult>): Promise<UpdateNodeResult> {
+/**
+ * Runs the update and sees to it that its rollout hears how it ended, also when it failed or was cancelled. The run of
+ * the rollout that started it awaits its result, and needs no signal; whoever comes after that run asks for one.
+ */
+export async function reportingEnd(run: NodeRun, update: () => Promise<UpdateNodeResult>): Promise<UpdateNodeResult> {
   const { pool, node } = run.id;
+  const wanted = { signal: run.input.endsQuietly !== true };
+  setHandler(announceEnd, () => void (wanted.signal = true), {
+    description: 'Nobody awaits the result any more: tell the rollout by a signal',
+  });
   const tell = (end: Pick<Settled, 'outcome' | 'restSeconds'>) =>
     CancellationScope.nonCancellable(async () => {
+      if (!wanted.signal) return;
       try {
         const rollout = getExternalWorkflowHandle(rollOutPoolId(pool));
         await rollout.signal(settled, { node, runId: workflowInfo().runId, ...end });

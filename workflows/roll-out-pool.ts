@@ -15,6 +15,7 @@ import type { RollOutPoolInput, RollOutPoolResult } from './contract/inputs.js';
 import { rolloutStatus } from './contract/messages.js';
 import { Fleet } from './fleet.js';
 import { historyIsFull } from './history.js';
+import { Patience } from './patience.js';
 import { PoolDisplay } from './pool-display.js';
 import { rolloutDetails } from './rollout-details.js';
 
@@ -35,7 +36,8 @@ const MOST_UPDATES_AT_ONCE = 1_500;
 export async function rollOutPool(input: RollOutPoolInput): Promise<RollOutPoolResult> {
   const fleet = new Fleet(input);
   const display = patched(LEAN_TURNS) ? new PoolDisplay(input) : undefined;
-  const { turnSeconds, tickSeconds, maxEvents } = input.tuning;
+  const patience = new Patience(input.tuning);
+  const { turnSeconds, maxEvents } = input.tuning;
   let lastTurn: Turn | null = null;
   setHandler(rolloutStatus, () => ({ pool: input.pool, turn: lastTurn, inFlight: fleet.nodes() }), {
     description: 'The last turn: what runs, what waits and why',
@@ -52,10 +54,13 @@ export async function rollOutPool(input: RollOutPoolInput): Promise<RollOutPoolR
         // A wake that came since the turn began would be lost with this run: whoever sent it believes it was heard.
         if (!fleet.hasNews) return result;
       }
-      if (historyIsFull(maxEvents)) await continueAsNew<typeof rollOutPool>({ ...input, ...fleet.handOver() });
+      if (historyIsFull(maxEvents, fleet.eventsToHandOver)) {
+        await fleet.askForSignals();
+        await continueAsNew<typeof rollOutPool>({ ...input, ...fleet.handOver() });
+      }
 
-      const patience = Math.min(tickSeconds * 1000, Math.max((turn.waiting?.until ?? Infinity) - Date.now(), 0));
-      await condition(() => fleet.hasNews, Math.min(patience, untilDue(display)));
+      const atMost = patience.after(turn, fleet.pending, Date.now());
+      await condition(() => fleet.hasNews, Math.min(atMost, untilDue(display)));
       const early = startedAt + turnSeconds * 1000 - Date.now();
       if (early > 0) await sleep(early, { summary: 'at most one turn in this time' });
       await fleet.findSilent();

@@ -2,7 +2,7 @@ import { CancellationScope } from '@temporalio/workflow';
 import { classify } from './classify.js';
 import type { UpdateNodeInput, UpdateNodeResult } from './contract/inputs.js';
 import { drainSlice } from './drain-node.js';
-import { announceEnd, endEarly, endWithoutGrant, endFailed, nodeRun, type NodeRun } from './node-run.js';
+import { endEarly, endWithoutGrant, endFailed, nodeRun, reportingEnd, type NodeRun } from './node-run.js';
 import { awaitRebootClearance } from './reboot-clearance.js';
 
 /**
@@ -11,7 +11,7 @@ import { awaitRebootClearance } from './reboot-clearance.js';
  */
 export async function updateNode(input: UpdateNodeInput): Promise<UpdateNodeResult> {
   const run = nodeRun(input);
-  return announceEnd(run, async () => {
+  return reportingEnd(run, async () => {
     try {
       const grant = await run.takeSlot();
       if (grant.outcome !== 'granted') return await endWithoutGrant(run, grant);

@@ -6,13 +6,18 @@ import { StopSwitch, stopReason } from './stop-switch.js';
 
 /**
  * Whether a node whose config is on its disk may reboot now: nothing is stopped, and the rest of its control plane is
- * well. Both are read past the watches, since a reboot cannot be taken back.
+ * well. Both are read past the watches, since a reboot cannot be taken back. `stopSwitch` reads once for nodes that ask
+ * together.
  *
  * @throws WrongCluster, and the client's failures: what cannot be asked is asked again, and the node waits meanwhile.
  */
-export async function clearReboot(dependencies: ControlDependencies, input: TargetStep): Promise<RebootClearance> {
+export async function clearReboot(
+  dependencies: ControlDependencies,
+  input: TargetStep,
+  stopSwitch = new StopSwitch(dependencies),
+): Promise<RebootClearance> {
   refuseOtherCluster(dependencies.cluster, input.cluster);
-  const stop = stopReason(await new StopSwitch(dependencies).live());
+  const stop = stopReason(await stopSwitch.live());
   const why =
     stop === undefined
       ? await obstacleOfControlPlane(dependencies, input.node, { live: true })

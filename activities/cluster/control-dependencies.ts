@@ -1,4 +1,5 @@
 import { ApplicationFailure } from '@temporalio/common';
+import type { ControllerConfig } from '../../machine-config/api/controller-config.js';
 import type { ApiFlavour } from '../../machine-config/api/flavour.js';
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
 import type { MachineConfigPool } from '../../machine-config/api/machine-config-pool.js';
@@ -41,6 +42,8 @@ export interface ControlDependencies {
   readonly configs: CachedObjects<MachineConfigResource>;
   /** Absent: they are read when they are needed. */
   readonly configurations?: CachedObjects<MachineConfigurationResource>;
+  /** Absent: nodes are let read what it names only when what is generated from it is looked at. */
+  readonly controllerConfigs?: CachedObjects<KubernetesObject & ControllerConfig>;
   /** The Node that this control worker itself runs on; absent: none of the cluster's, or not known. */
   readonly ownNode?: string;
   readonly updates: RunningUpdates;

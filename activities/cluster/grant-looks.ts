@@ -12,13 +12,16 @@ import type { AssignInput } from '../../workflows/contract/activities.js';
 import { KINDS } from '../kubernetes/client.js';
 import { ifThere } from '../kubernetes/failures.js';
 import type { ControlDependencies, NodeResource, PoolResource } from './control-dependencies.js';
-import { OwnWrites } from './own-writes.js';
+import { newerOf, OwnWrites } from './own-writes.js';
 import { factsOf } from './pool-view.js';
+import { RecentReads } from './recent-reads.js';
 
 /** A watch that lags gets this long to catch up: a list of all Nodes takes longer in a large cluster. */
 const CATCH_UP_MILLISECONDS = 1_000;
 /** Somebody's kubelet writes more often than that where a list of all Nodes would hurt. */
 const LONGEST_SILENCE_MILLISECONDS = 10_000;
+/** Nodes that were started together are ready to be changed together. */
+const READ_NOW_MILLISECONDS = 1_000;
 
 /** What a grant is decided on. */
 export interface Look {
@@ -35,11 +38,13 @@ export class GrantLooks {
   readonly #dependencies: ControlDependencies;
   readonly #pools: OwnWrites<PoolResource>;
   readonly #nodes: OwnWrites<NodeResource>;
+  readonly #poolReads: RecentReads<PoolResource | undefined>;
 
   constructor(dependencies: ControlDependencies) {
     this.#dependencies = dependencies;
     this.#pools = new OwnWrites(dependencies.pools);
     this.#nodes = new OwnWrites(dependencies.nodes);
+    this.#poolReads = new RecentReads(READ_NOW_MILLISECONDS, dependencies.now);
   }
 
   /** The answers to our own writes are newer than what the watches show. */
@@ -49,6 +54,17 @@ export class GrantLooks {
 
   nodeWritten(node: NodeResource): void {
     this.#nodes.remember(node);
+  }
+
+  /** The newest version of the Node that is known here. */
+  node(name: string): NodeResource | undefined {
+    return this.#nodes.get(name);
+  }
+
+  /** Reads the pool, which somebody else has written. */
+  async lookAgain(name: string): Promise<void> {
+    const pool = await this.#readPool(name);
+    if (pool !== undefined) this.#pools.remember(pool);
   }
 
   /**
@@ -64,9 +80,13 @@ export class GrantLooks {
     return view && { pool, pools: pools.list(), record, node: this.#nodes.get(node), nodes: view };
   }
 
-  /** Reads the pool alone. Enough for a node that holds its slot and keeps what it was granted. */
+  /**
+   * Reads the pool alone, at most a second ago. Enough for a node that holds its slot and keeps what it was granted: its
+   * write names the version of the Node, and what the pool has wanted for less than that comes too late for any read.
+   */
   async held({ pool: name, node }: AssignInput): Promise<Look> {
-    const pool = await this.#readPool(name);
+    const read = await this.#poolReads.read(name, () => this.#readPool(name));
+    const pool = newerOf(read, this.#pools.get(name));
     return { pool, pools: this.#otherPools(pool), record: recordOf(pool), node: this.#nodes.get(node) };
   }
 
@@ -84,14 +104,30 @@ export class GrantLooks {
     return nodes && { ...look, nodes };
   }
 
+  /**
+   * The Nodes, seen at least as late as every grant that these records tell of, past the watch where that has not come so
+   * far, or without any record.
+   */
+  async nodesAfter(records: readonly GrantRecord[]): Promise<NodesView> {
+    const views = await Promise.all(records.map((record) => this.#freshNodes(record)));
+    // All of them look at the one watch, which only goes on.
+    const view = views.every((each) => each !== undefined) ? views[0] : undefined;
+    return view ?? (await this.#listNodes()).view;
+  }
+
   /** Reads everything; the pool before the Nodes, so that a grant recorded in between makes our own record fail. */
   async live(input: AssignInput): Promise<Look> {
     const { client, flavour } = this.#dependencies;
     const pools = await client.list<PoolResource>(flavour.machineConfigPool);
     const pool = pools.find(({ metadata }) => metadata.name === input.pool);
+    const { listed, view } = await this.#listNodes();
+    return { pool, pools, record: recordOf(pool), node: listed.get(input.node), nodes: view };
+  }
+
+  async #listNodes(): Promise<{ listed: Map<string, NodeResource>; view: NodesView }> {
+    const { client, flavour } = this.#dependencies;
     const listed = new Map((await client.list<NodeResource>(KINDS.node)).map((node) => [node.metadata.name, node]));
-    const nodes = { nodes: viewed(listed, (node) => factsOf(node, flavour)) };
-    return { pool, pools, record: recordOf(pool), node: listed.get(input.node), nodes };
+    return { listed, view: { nodes: viewed(listed, (node) => factsOf(node, flavour)) } };
   }
 
   #readPool(name: string): Promise<PoolResource | undefined> {
@@ -142,6 +178,7 @@ function viewed(found: ByName<NodeResource>, facts: (node: NodeResource) => Node
   };
 }
 
-function recordOf(pool: PoolResource | undefined): GrantRecord {
+/** What the pool says of its last grants. */
+export function recordOf(pool: PoolResource | undefined): GrantRecord {
   return parseGrantRecord(pool?.metadata.annotations?.[DRYDOCK_ANNOTATIONS.lastGrant]);
 }

@@ -27,6 +27,8 @@ export interface MachineConfigNodesOptions {
 const WRITERS = 4;
 /** All objects are read again after this time, so that one that somebody deleted or changed is made good. */
 const READ_AGAIN_MS = 10 * 60_000;
+/** An API server that has just started refuses everybody until it has read the roles. */
+const REFUSED_AGAIN_MS = 30_000;
 
 interface Wanted {
   readonly node: NodeFacts;
@@ -48,7 +50,8 @@ export class MachineConfigNodes {
   readonly #queue = new Map<string, Wanted>();
   readonly #busy = new Set<string>();
   #isServed = true;
-  #readAt: number | undefined;
+  /** When all is read again; undefined: now. */
+  #readAgainAt: number | undefined;
   #working: Promise<void> | undefined;
 
   constructor(options: MachineConfigNodesOptions) {
@@ -99,14 +102,14 @@ export class MachineConfigNodes {
   }
 
   #isDueToRead(): boolean {
-    return this.#readAt === undefined || this.#options.now() - this.#readAt >= READ_AGAIN_MS;
+    return this.#readAgainAt === undefined || this.#options.now() >= this.#readAgainAt;
   }
 
   #forgetAll(): void {
     if (this.#working !== undefined) return;
     this.#known.clear();
     this.#inStep = new WeakMap();
-    this.#readAt = undefined;
+    this.#readAgainAt = undefined;
   }
 
   #begin(): void {
@@ -129,18 +132,22 @@ export class MachineConfigNodes {
 
   /** Once in a while, what there is: one list for all nodes instead of one call for each. */
   async #read(): Promise<void> {
-    if (this.#readAt !== undefined) return;
+    if (this.#readAgainAt !== undefined) return;
     const { client, flavour, now, onError } = this.#options;
+    let again = READ_AGAIN_MS;
     try {
       const objects = await client.list<MachineConfigNodeResource>(flavour.machineConfigNode);
       for (const object of objects) this.#known.set(object.metadata.name, knownNode(object));
       this.#isServed = true;
     } catch (error) {
       if (!failedWith(error, 'NotFound', 'Forbidden')) throw error;
-      if (failedWith(error, 'Forbidden')) onError?.(error);
       this.#isServed = false;
+      if (failedWith(error, 'Forbidden')) {
+        again = REFUSED_AGAIN_MS;
+        onError?.(error);
+      }
     }
-    this.#readAt = now();
+    this.#readAgainAt = now() + again;
   }
 
   /** A node that another writer is at is left to that one, which looks again when it is done. */

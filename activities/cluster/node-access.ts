@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
+import { CONTROLLER_CONFIG_NAME } from '../../machine-config/api/controller-config.js';
 import { apiVersionOf, EMPTY_CONFIG_NAME, type ApiFlavour } from '../../machine-config/api/flavour.js';
+import { READ_BY_NAME } from '../../machine-config/certificates/objects.js';
 import type { NodeFacts, PoolFacts } from '../../machine-config/pool/facts.js';
 import { KINDS, type KubernetesClient, type KubernetesObject } from '../kubernetes/client.js';
 import { alreadyExists, failedWith } from '../kubernetes/failures.js';
@@ -63,9 +65,12 @@ export async function syncNodeAccess(
   known.set(pool.name, { wanted, at: now() });
 }
 
-/** The configs, and the pool itself, whose policy each node follows in its drain. */
+/**
+ * The configs, the pool itself, whose policy each node follows in its drain, and the ControllerConfig, which names the
+ * files that follow Secrets and ConfigMaps.
+ */
 function accessRules(
-  { group, machineConfig, machineConfigPool }: ApiFlavour,
+  { group, machineConfig, machineConfigPool, controllerConfig }: ApiFlavour,
   pool: string,
   configs: readonly string[],
 ) {
@@ -78,6 +83,7 @@ function accessRules(
   return [
     ...(configs.length === 0 ? [] : [mayGet(machineConfig.plural, configs)]),
     mayGet(machineConfigPool.plural, [pool]),
+    { ...mayGet(controllerConfig.plural, [CONTROLLER_CONFIG_NAME]), verbs: [...READ_BY_NAME] },
   ];
 }
 

@@ -5,6 +5,13 @@ import type { CachedObjects } from './control-dependencies.js';
 /** A watch shows an answer long before so many others have come. */
 const MOST_REMEMBERED = 500;
 
+/** What was read, or a later version of it that was seen besides. Where it cannot be told which is later, what was read. */
+export function newerOf<T extends KubernetesObject>(read: T | undefined, seen: T | undefined): T | undefined {
+  if (read === undefined || seen === undefined) return read;
+  const order = compareVersions(seen.metadata.resourceVersion ?? '', read.metadata.resourceVersion ?? '');
+  return order !== undefined && order > 0 ? seen : read;
+}
+
 /** The objects of a watch, where an answer to a write of our own stands for the object until the watch has caught up. */
 export class OwnWrites<T extends KubernetesObject> {
   readonly #cache: CachedObjects<T>;

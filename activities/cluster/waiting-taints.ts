@@ -75,6 +75,14 @@ async function write({ client, nodes }: Dependencies, changes: readonly Change[]
   await Promise.race([writes, sleep(PATIENCE_MILLISECONDS, undefined, { ref: false })]);
 }
 
+/** The change of its spec that takes the taint off; undefined: it has none. For whoever writes the node anyway. */
+export function withoutWaitingTaint(node: NodeResource): { taints: object[] | null } | undefined {
+  const isTainted = node.spec?.taints?.some(
+    ({ key, effect }) => key === WAITING_TAINT.key && effect === WAITING_TAINT.effect,
+  );
+  return isTainted === true ? taintsWith(node, false) : undefined;
+}
+
 function taintsWith({ spec }: NodeResource, tainted: boolean): { taints: object[] | null } {
   const others = (spec?.taints ?? []).filter(
     ({ key, effect }) => key !== WAITING_TAINT.key || effect !== WAITING_TAINT.effect,

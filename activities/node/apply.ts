@@ -119,6 +119,8 @@ async function answer(journal: Journal, { host }: NodeDependencies): Promise<App
 
 /** The compare-and-swap against `assign`: whoever writes the Node first decides whether it is retargeted. */
 async function markApplying(input: TargetStep, deps: NodeDependencies): Promise<OwnNode> {
+  // Kubernetes answers a cordon with a taint: what is remembered from before that cannot be written back.
+  if (deps.memory?.recall(input.nodeUid)?.facts.unschedulable === true) deps.memory.forget();
   const { own } = await changeOwnNode(input, deps, (seen) => {
     checkGranted(seen, input, deps);
     if (seen.facts.applying === input.target) return { result: undefined };

@@ -2,10 +2,12 @@ import { cordonChange } from '../../machine-config/drain/cordon-change.js';
 import type { CordonResult, TargetStep } from '../../workflows/contract/activities.js';
 import type { NodeDependencies } from './dependencies.js';
 import { changeOwnNode, checkGranted, type NodeChanged, type OwnNode } from './own-node.js';
+import { checkCostsDrain } from './plan-here.js';
 import { sayWorking } from './working.js';
 
 /** Cordons, with whose cordon it is in the same write. A cordon of somebody else stays theirs. */
 export async function cordon(input: TargetStep, deps: NodeDependencies): Promise<CordonResult> {
+  await checkCostsDrain(input, deps);
   const { result } = await ensureCordoned(input, deps);
   return { ours: result };
 }

@@ -1,7 +1,9 @@
-import { podName, type DrainPod } from '../../machine-config/drain/drain-pods.js';
+import { mustMove, podName, type DrainPod } from '../../machine-config/drain/drain-pods.js';
+import { drainPolicy } from '../../machine-config/drain/drain-policy.js';
 import { blockedSentence, byWeight, type Blocker } from '../../machine-config/drain/drain-sentence.js';
 import { drainVerdict, type DrainVerdict } from '../../machine-config/drain/drain-verdict.js';
 import { inWords } from '../../machine-config/drain/duration-words.js';
+import { givesBackAt } from '../../machine-config/pool/policy/windows.js';
 import { countOf, nameSome } from '../../machine-config/pool/sentences.js';
 import type { DrainInput, DrainResult } from '../../workflows/contract/activities.js';
 import { ensureCordoned } from './cordon.js';
@@ -20,6 +22,8 @@ const NODE_EVERY_MS = 10_000;
 const POLICY_EVERY_MS = 60_000;
 /** A volume gets at least so long to be given back after its pod. */
 const VOLUME_GRACE_MS = 120_000;
+/** A slice costs some ten events: whatever the clocks say, there are not more than two a minute. */
+const SHORTEST_SLICE_MS = 30_000;
 const MOST_BLOCKERS = 30;
 
 const DRAINED: DrainResult = { drained: true, evicted: 0, remaining: 0, blockers: [] };
@@ -33,18 +37,17 @@ export class DrainRun {
   readonly #report: DrainReport;
   #own: OwnNode;
   #ownAt: number;
-  #policy: OwnPolicy;
-  #policyAt: number;
+  #policy: OwnPolicy = { policy: drainPolicy(undefined) };
+  #policyAt = -Infinity;
   #remaining = 0;
 
-  private constructor(input: DrainInput, deps: NodeDependencies, found: { own: OwnNode; policy: OwnPolicy }) {
+  private constructor(input: DrainInput, deps: NodeDependencies, own: OwnNode) {
     const now = deps.now().getTime();
-    const since = found.own.facts.drainSince ?? now;
+    const since = own.facts.drainSince ?? now;
     this.#input = input;
     this.#deps = deps;
-    this.#own = found.own;
-    this.#policy = found.policy;
-    this.#ownAt = this.#policyAt = now;
+    this.#own = own;
+    this.#ownAt = now;
     this.#memory = deps.memory?.drain(since) ?? newDrainMemory(since);
     this.#evictions = new Evictions(deps, this.#memory);
     this.#report = new DrainReport(input, deps, this.#memory);
@@ -52,8 +55,7 @@ export class DrainRun {
 
   /** Throws NotGranted, and what reading the Node throws. */
   static async begin(input: DrainInput, deps: NodeDependencies): Promise<DrainRun> {
-    const own = await cordonedNode(input, await recentlyGrantedNode(input, deps), deps);
-    return new DrainRun(input, deps, { own, policy: await ownDrainPolicy(input.target, deps) });
+    return new DrainRun(input, deps, await cordonedNode(input, await recentlyGrantedNode(input, deps), deps));
   }
 
   get evicted(): number {
@@ -64,11 +66,23 @@ export class DrainRun {
     return this.#remaining;
   }
 
+  /**
+   * When the slice has to end that began at `from` and ends at `to` at the latest: where the window of the pool closes
+   * and drained nodes are given back, so that the control worker is asked then. Whether they are is for that to say, by
+   * its own clock; one of this host that goes ahead only makes the slices short.
+   */
+  endOfSlice(from: number, to: number): number {
+    const { pool } = this.#policy;
+    return (pool && givesBackAt(pool, from + SHORTEST_SLICE_MS, to)) ?? to;
+  }
+
   /** Looks at the pods and does what is due; undefined: the slice goes on. */
   async look(isEnd: boolean, signal: AbortSignal): Promise<DrainResult | undefined> {
     if (this.#own.facts.noDrain === this.#input.target) return DRAINED;
-    await this.#refresh();
-    const verdict = this.#decide(await podsHere(this.#deps));
+    const pods = await podsHere(this.#deps);
+    // A node that has nothing to move needs no policy; before anything is moved, or waited for, it is known.
+    if (this.#memory.volumes.size > 0 || pods.some((pod) => mustMove(pod, this.#deps.ownPod))) await this.#refresh();
+    const verdict = this.#decide(pods);
     this.#remaining = verdict.left.length;
     if (verdict.left.length === 0) return this.#awaitVolumes(verdict, isEnd);
     delete this.#memory.emptySince;

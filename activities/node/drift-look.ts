@@ -28,7 +28,8 @@ export async function lookAtDisk(deps: NodeDependencies): Promise<DiskFinding> {
   return items.length === 0 ? { outcome: 'asDeclared', config: name } : { outcome: 'drifted', config: name, items };
 }
 
-async function isInWork({ store, host }: NodeDependencies): Promise<boolean> {
+/** Between the first write of an update and its last step, and while one is taken back. */
+export async function isInWork({ store, host }: NodeDependencies): Promise<boolean> {
   if ((await store.journal()) !== undefined) return true;
   const rollback = await store.rollback();
   return rollback !== undefined && rollback.bootId === (await host.bootId());

@@ -33,7 +33,7 @@ export class DriftPaths {
   async of(config: MachineConfig | undefined, refresh: boolean): Promise<WatchedPaths> {
     if (config === undefined) return { paths: ALWAYS, folders: [] };
     if (refresh || this.places?.config !== config.metadata.name) {
-      this.places = { config: config.metadata.name, paths: await this.entryPaths(config) };
+      this.places = { config: config.metadata.name, paths: await entryPaths(config, this.deps) };
     }
     const units = [...enablementWishes(ignitionOf(config)).keys()];
     return {
@@ -41,17 +41,21 @@ export class DriftPaths {
       folders: [...BOOT_FOLDERS, ...(units.length === 0 ? [] : await linkFolders(this.deps.host.root))],
     };
   }
+}
 
-  /** Where the entries lie once links among their parents are followed, and the files of keys. */
-  private async entryPaths(config: MachineConfig): Promise<string[]> {
-    const { host, flavour } = this.deps;
-    try {
-      return [...(await desiredEntries(config, host, flavour.sshUser)).entries.keys()];
-    } catch (error) {
-      // Drift itself: the paths as they are written tell when it ends.
-      if (error instanceof NotPossibleHere) return [];
-      throw error;
-    }
+/** What a config manages, as it names it and where it lies on this host. */
+export async function managedPaths(config: MachineConfig, deps: NodeDependencies): Promise<string[]> {
+  return [...declaredPaths(config), ...(await entryPaths(config, deps))];
+}
+
+/** Where the entries lie once links among their parents are followed, and the files of keys. */
+async function entryPaths(config: MachineConfig, { host, flavour }: NodeDependencies): Promise<string[]> {
+  try {
+    return [...(await desiredEntries(config, host, flavour.sshUser)).entries.keys()];
+  } catch (error) {
+    // Drift itself: the paths as they are written tell when it ends.
+    if (error instanceof NotPossibleHere) return [];
+    throw error;
   }
 }
 

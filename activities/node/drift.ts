@@ -1,5 +1,6 @@
 import { HostBusyError } from '../host/lock.js';
 import { PathWatch } from '../host/watch-paths.js';
+import { Bell } from './bell.js';
 import type { NodeDependencies } from './dependencies.js';
 import { lookAtDisk, type DiskFinding } from './drift-look.js';
 import { DriftPaths } from './drift-paths.js';
@@ -23,8 +24,6 @@ const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 30_000;
 /** Where the kernel does not grant the watches that are needed, looking takes their place. */
 const UNWATCHED_SCAN_SECONDS = 30;
-/** Timers cannot be longer. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export interface DriftLogger {
   info(fields: object, message: string): void;
@@ -212,28 +211,3 @@ class Monitor {
 }
 
 const fingerprint = (finding: DiskFinding, isForced: boolean): string => JSON.stringify([finding, isForced]);
-
-/** Wakes one sleeper. */
-class Bell {
-  private wake: (() => void) | undefined;
-
-  ring(): void {
-    this.wake?.();
-  }
-
-  /** Sleeps for so long, or until the bell rings and `isOver` says yes. */
-  sleep(milliseconds: number, isOver: () => boolean): Promise<void> {
-    if (isOver()) return Promise.resolve();
-    return new Promise((resolve) => {
-      const end = () => {
-        clearTimeout(timer);
-        this.wake = undefined;
-        resolve();
-      };
-      const timer = setTimeout(end, Math.min(milliseconds, LONGEST_TIMER_MS));
-      this.wake = () => {
-        if (isOver()) end();
-      };
-    });
-  }
-}

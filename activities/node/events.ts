@@ -20,6 +20,10 @@ export type EventReason =
   | 'DrainForced'
   /** Somebody uncordoned the node in the middle of its drain. */
   | 'CordonedAgain'
+  /** A file that follows a Secret or ConfigMap was changed by somebody else and is written again. */
+  | 'CertificateRestored'
+  /** A file cannot follow its Secret or ConfigMap. */
+  | 'CertificateProblem'
   | 'NodeDone';
 
 /** Tells what happens to the own Node as Events. Never waits, never fails. */

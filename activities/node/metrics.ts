@@ -16,6 +16,8 @@ export interface NodeMetrics {
   rebootFailed(): void;
   /** What a drain waits for, and how long it has lasted; both 0 when there is none. */
   drain(drain: { readonly blocked: number; readonly seconds: number }): void;
+  /** So many files cannot follow their Secret or ConfigMap now. */
+  certificateProblems(count: number): void;
 }
 
 /** A value that is 1 for some labels; those for which it is over read 0, since a series cannot be taken back. */
@@ -48,6 +50,11 @@ export function createNodeMetrics(meter: MetricMeter, flavour: ApiFlavour, node:
   );
   const blockedGauge = gauge('drydock_drain_blocked_pods', '', 'Pods that hold the drain of this node');
   const drainGauge = gauge('drydock_drain_seconds', '', 'For how long this node has been drained by now, else 0');
+  const certificateGauge = gauge(
+    'drydock_node_certificate_problems',
+    '',
+    'Files that cannot follow their Secret or ConfigMap now',
+  );
   const failures = meter.createCounter('drydock_node_updates_failed_total', '', 'Failed updates, by code');
   const reboots = meter.createCounter('drydock_node_reboots_failed_total', '', 'Reboots refused or not made');
   const drift = new Flags<{ path: string; kind: string }>((value, labels) => driftGauge.set(value, labels));
@@ -66,6 +73,7 @@ export function createNodeMetrics(meter: MetricMeter, flavour: ApiFlavour, node:
     looked: (at) => lookGauge.set(Math.floor(at.getTime() / 1000)),
     updateFailed: (code) => failures.add(1, { code }),
     rebootFailed: () => reboots.add(1),
+    certificateProblems: (count) => certificateGauge.set(count),
     drain({ blocked, seconds }) {
       blockedGauge.set(blocked, { node });
       drainGauge.set(seconds, { node });

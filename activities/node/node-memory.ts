@@ -1,4 +1,5 @@
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
+import type { Disruption } from '../../workflows/contract/activities.js';
 import type { OwnNode } from './own-node.js';
 
 /** So young, what was read of the own Node counts as read now: the API server would not be asked more often in a drain. */
@@ -31,6 +32,7 @@ export class NodeMemory {
   #own: { readonly node: OwnNode; readonly at: number } | undefined;
   #drain: DrainMemory | undefined;
   #config: MachineConfig | undefined;
+  #cost: { readonly target: string; readonly cost: Disruption } | undefined;
 
   remember(node: OwnNode, now: Date): void {
     this.#own = { node, at: now.getTime() };
@@ -71,11 +73,21 @@ export class NodeMemory {
     this.#config = config;
   }
 
+  /** What the update to the target costs, as it was planned last; undefined: it was not, since this worker runs. */
+  cost(target: string): Disruption | undefined {
+    return this.#cost?.target === target ? this.#cost.cost : undefined;
+  }
+
+  keepCost(target: string, cost: Disruption): void {
+    this.#cost = { target, cost };
+  }
+
   /** An update is over: what it needed may be large. */
   clear(): void {
     this.#own = undefined;
     this.#drain = undefined;
     this.#config = undefined;
+    this.#cost = undefined;
   }
 }
 

@@ -9,7 +9,7 @@ const LONGEST_WARNING = 300;
 /** The summary of a workflow's step is cut at 200 bytes by the server. */
 const MOST_ACTIONS_IN_SUMMARY = 3;
 
-type PlanReport = Pick<
+export type PlanReport = Pick<
   PrepareResult,
   'disruption' | 'changes' | 'summary' | 'files' | 'units' | 'actions' | 'warnings'
 >;

@@ -62,9 +62,10 @@ export async function confirm(input: TargetStep, deps: NodeDependencies): Promis
       if (rollback?.target === input.target) throw rolledBack(rollback);
       const bootId = await host.bootId();
       const journal = await appliedUpdate(input, deps);
-      const rebooted = journal?.needsReboot === true && journal.bootId !== bootId;
-      if (journal?.needsReboot === true && !rebooted) throw stillInOldBoot(input, bootId, deps);
-      const own = await ownNode(input, deps);
+      const hasToReboot = journal?.needsReboot === true;
+      const rebooted = hasToReboot && journal.bootId !== bootId;
+      if (hasToReboot && !rebooted) throw stillInOldBoot(input, bootId, deps);
+      const own = recentlyReadyNode(input, bootId, deps) ?? (await ownNode(input, deps));
       const config = await store.currentConfig();
       if (config?.metadata.name !== input.target) {
         throw failure(
@@ -79,6 +80,12 @@ export async function confirm(input: TargetStep, deps: NodeDependencies): Promis
       return { bootId, rebooted };
     }),
   );
+}
+
+/** The own Node as it was seen seconds ago, by the registration of this boot above all, if it was well by then. */
+function recentlyReadyNode({ nodeUid }: TargetStep, bootId: string, deps: NodeDependencies): OwnNode | undefined {
+  const own = deps.memory?.recallRecent(nodeUid, deps.now());
+  return own?.facts.bootId === bootId && own.facts.ready ? own : undefined;
 }
 
 /** Throws NodeNotReady until the kubelet has reported this boot, and that it is well. */

@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DRYDOCK_ANNOTATIONS, EMPTY_CONFIG_NAME } from '../../machine-config/api/flavour.js';
-import { nodeFacts } from '../../machine-config/pool/facts.js';
+import { DRYDOCK_ANNOTATIONS } from '../../machine-config/api/flavour.js';
 import { KINDS } from '../kubernetes/client.js';
 import { failedWith } from '../kubernetes/failures.js';
 import { describeHost } from '../host/describe-host.js';
+import { adoptFirstBoot } from '../host/first-boot.js';
 import type { Rollback } from '../host/journal.js';
 import { failureAnnotations, tellFailure } from './degraded.js';
 import type { NodeDependencies } from './dependencies.js';
 import { exclusively } from './exclusively.js';
 import { failure } from './failures.js';
 import { rolledBack } from './reboot.js';
-import { swapNode, type Node, type OwnNode } from './own-node.js';
+import { ownNodeOf, swapNode, type Node, type OwnNode } from './own-node.js';
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
@@ -39,6 +39,9 @@ export async function registerNode(deps: NodeDependencies, options: RegisterOpti
 }
 
 async function register(deps: NodeDependencies): Promise<void> {
+  const { host, store, flavour, hasItsName } = deps;
+  const { annotations, sshUser } = flavour;
+  await adoptFirstBoot({ host, store, sshUser, currentConfigKey: annotations.currentConfig, hasItsName });
   const own = await readNode(deps);
   await closeIfConfirmed(own, deps);
   const journal = await deps.store.journal();
@@ -88,16 +91,13 @@ function changedAnnotations(
 /** The Node, with what it says of its host so far. */
 type RegisteredNode = OwnNode & { readonly hostText: string | undefined };
 
-async function readNode({ client, node, flavour }: NodeDependencies): Promise<RegisteredNode> {
+async function readNode(deps: NodeDependencies): Promise<RegisteredNode> {
+  const { client, node } = deps;
   try {
     const object = await client.get<Node>(KINDS.node, { name: node });
-    const facts = nodeFacts(object, flavour);
-    return {
-      facts,
-      current: facts.current ?? EMPTY_CONFIG_NAME,
-      resourceVersion: object.metadata.resourceVersion ?? '',
-      hostText: object.metadata.annotations?.[DRYDOCK_ANNOTATIONS.host],
-    };
+    const own = ownNodeOf(object, deps);
+    deps.memory?.remember(own, deps.now());
+    return { ...own, hostText: object.metadata.annotations?.[DRYDOCK_ANNOTATIONS.host] };
   } catch (error) {
     if (failedWith(error, 'NotFound')) throw failure('NodeGone', `the Node ${node} does not exist yet`, error);
     throw error;

@@ -1,3 +1,5 @@
+import { stopReason } from '../../activities/cluster/stop-switch.js';
+import { machineConfiguration } from '../pool-outlook.js';
 import { progressLines } from '../rollout-progress.js';
 import { rolloutReports, type RolloutReport } from '../rollout-reports.js';
 import { getPool, startRollout } from '../rollouts.js';
@@ -11,8 +13,10 @@ export async function rolloutStart(session: Session, pool: string): Promise<Exit
   const cluster = await session.cluster();
   await getPool(cluster, pool);
   const started = await startRollout(cluster, await session.engine(), pool);
-  session.print(started, () => `${pool}: asked ${started.workflowId} to render and roll out`);
+  session.print(started, () => `${pool}: yes: ${started.answer}`);
   if (started.paused) session.note(`${pool} is paused: no node update starts before drydock pool resume ${pool}`);
+  const stop = stopReason(await machineConfiguration(cluster));
+  if (stop !== undefined) session.note(`everything is stopped (${stop}): no node update starts before drydock go`);
   return 'ok';
 }
 

@@ -2,6 +2,8 @@ import { KINDS, type KubernetesClient } from '../../activities/kubernetes/client
 import { ifThere } from '../../activities/kubernetes/failures.js';
 import { apiFlavour, DRYDOCK_ANNOTATIONS, FLAVOUR_NAMES, type ApiFlavour } from '../../machine-config/api/flavour.js';
 import { WAITING_TAINT } from '../../machine-config/pool/facts.js';
+import { STARTUP_TAINT_PREFIX } from '../../machine-config/pool/startup-taint.js';
+import { machineConfigRules } from './machine-config-admission.js';
 import { DRYDOCK_LABELS, type Manifest } from './manifest.js';
 
 /*
@@ -18,7 +20,7 @@ interface Variable {
 interface Validation {
   readonly expression: string;
   readonly messageExpression: string;
-  readonly reason: 'Forbidden';
+  readonly reason: 'Forbidden' | 'Invalid';
 }
 
 const text = (value: string): string => JSON.stringify(value);
@@ -68,6 +70,9 @@ function grantsOfNodes(flavour: ApiFlavour): { variables: Variable[]; validation
 
 const otherTaints = (object: string): string =>
   `has(${object}.spec.taints) ? ${object}.spec.taints.filter(t, !(t.key == ${text(WAITING_TAINT.key)} && t.effect == ${text(WAITING_TAINT.effect)})) : []`;
+/** The taint with which a node came and that it loses when it is configured. */
+const isStartup = (taint: string): string =>
+  `(${taint}.key.startsWith(${text(STARTUP_TAINT_PREFIX)}) && ${taint}.effect == "NoSchedule")`;
 const same = (path: string, absent: string): string =>
   `(has(object.${path}) ? object.${path} : ${absent}) == (has(oldObject.${path}) ? oldObject.${path} : ${absent})`;
 
@@ -87,7 +92,10 @@ function limitsOfControl(): { variables: Variable[]; validations: Validation[] }
     ],
     validations: [
       whenControl(same('spec.unschedulable', 'false'), 'spec.unschedulable'),
-      whenControl('variables.taintsBefore == variables.taintsAfter', 'taints of others'),
+      whenControl(
+        `variables.taintsBefore == variables.taintsAfter || variables.taintsBefore.filter(t, !${isStartup('t')}) == variables.taintsAfter`,
+        'taints of others',
+      ),
       whenControl(
         `${changed('variables.before.map(k, k)')}.all(k, k in ${own}) && variables.after.all(k, k in variables.before || k in ${own})`,
         'annotations of others',
@@ -141,6 +149,8 @@ interface PolicyParts {
   readonly resources: readonly string[];
   readonly variables: readonly Variable[];
   readonly validations: readonly Validation[];
+  /** What becomes of a change that the policy cannot judge; default Fail. */
+  readonly failurePolicy?: 'Fail' | 'Ignore';
 }
 
 function policy({
@@ -151,6 +161,7 @@ function policy({
   resources,
   variables,
   validations,
+  failurePolicy = 'Fail',
 }: PolicyParts): Manifest[] {
   const metadata = { name, labels: DRYDOCK_LABELS, annotations: { [CONTROL_USER_ANNOTATION]: controlUser } };
   const rule = { apiGroups: [apiGroup], apiVersions: [apiVersion], operations: ['CREATE', 'UPDATE'], resources };
@@ -159,7 +170,7 @@ function policy({
       resource: KINDS.validatingAdmissionPolicy,
       object: {
         metadata,
-        spec: { failurePolicy: 'Fail', matchConstraints: { resourceRules: [rule] }, variables, validations },
+        spec: { failurePolicy, matchConstraints: { resourceRules: [rule] }, variables, validations },
       },
     },
     {
@@ -176,6 +187,7 @@ function policy({
 export function admissionManifests(flavour: ApiFlavour, controlUser: string): Manifest[] {
   const nodes = [grantsOfNodes(flavour), limitsOfControl()];
   const pools = poolRules();
+  const configs = machineConfigRules(flavour);
   return [
     ...policy({
       name: nodePolicyName(flavour),
@@ -195,6 +207,15 @@ export function admissionManifests(flavour: ApiFlavour, controlUser: string): Ma
       resources: [flavour.machineConfigPool.plural],
       variables: [...common(controlUser), ...pools.variables],
       validations: pools.validations,
+    }),
+    ...policy({
+      name: `drydock-machine-configs-${flavour.name}`,
+      controlUser,
+      apiGroup: flavour.group,
+      apiVersion: flavour.version,
+      resources: [flavour.machineConfig.plural],
+      ...configs,
+      failurePolicy: 'Ignore',
     }),
   ];
 }

@@ -1,7 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { customResourceDefinitions, type CustomResourceDefinition } from '../../machine-config/api/crd.js';
+import {
+  customResourceDefinitions,
+  MANAGED_BY_DRYDOCK,
+  MANAGED_BY_LABEL,
+  sharedDefinitions,
+  type CustomResourceDefinition,
+} from '../../machine-config/api/crd.js';
 import type { ApiFlavour } from '../../machine-config/api/flavour.js';
+import { IMAGE_DIGEST_MIRROR_SET, IMAGE_TAG_MIRROR_SET } from '../../machine-config/api/image-mirrors.js';
 import { KINDS, type KubernetesClient, type KubernetesObject } from '../../activities/kubernetes/client.js';
 import { failedWith } from '../../activities/kubernetes/failures.js';
 import type { InstallAction, InstalledObject } from './report.js';
@@ -27,10 +34,17 @@ export async function installCrds(
   for (const crd of wanted) {
     report.push({ kind: crd.kind, name: crd.metadata.name, action: await applyCrd(client, crd) });
   }
+  const shared = sharedDefinitions();
+  for (const crd of shared) {
+    report.push({ kind: crd.kind, name: crd.metadata.name, action: await applyShared(client, crd) });
+  }
   const deadline = AbortSignal.timeout(timeoutMs);
-  await untilEstablished(client, new Set(wanted.map((crd) => crd.metadata.name)), deadline, timeoutMs);
+  await untilEstablished(client, new Set([...wanted, ...shared].map((crd) => crd.metadata.name)), deadline, timeoutMs);
   const { machineConfig, machineConfigPool, machineConfiguration, machineConfigNode } = flavour;
-  for (const resource of [machineConfig, machineConfigPool, machineConfiguration, machineConfigNode]) {
+  const { controllerConfig, kubeletConfig, containerRuntimeConfig } = flavour;
+  const core = [machineConfig, machineConfigPool, machineConfiguration, machineConfigNode];
+  const sources = [controllerConfig, kubeletConfig, containerRuntimeConfig];
+  for (const resource of [...core, ...sources, IMAGE_DIGEST_MIRROR_SET, IMAGE_TAG_MIRROR_SET]) {
     // A list that can hold one object at most: the real ones may be large.
     const list = () => client.list(resource, { fieldSelector: 'metadata.name=drydock' });
     await untilServed(list, `${resource.plural}.${resource.group}`, deadline, timeoutMs);
@@ -60,6 +74,13 @@ async function applyCrd(client: KubernetesClient, wanted: CustomResourceDefiniti
       if (!failedWith(error, 'Conflict') || attempt === MAX_ATTEMPTS) throw error;
     }
   }
+}
+
+/** One that the cluster has from elsewhere, whatever its schema is, is left to whoever brought it. */
+async function applyShared(client: KubernetesClient, wanted: CustomResourceDefinition): Promise<InstallAction> {
+  const live = await find(client, wanted.metadata.name);
+  const isOurs = live?.metadata.labels?.[MANAGED_BY_LABEL] === MANAGED_BY_DRYDOCK;
+  return live === undefined || isOurs ? applyCrd(client, wanted) : 'unchanged';
 }
 
 async function find(client: KubernetesClient, name: string): Promise<LiveCrd | undefined> {

@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
 import { apiVersionOf, apiFlavour, FLAVOUR_NAMES } from '../../machine-config/api/flavour.js';
 import { admissionManifests } from './admission.js';
+import { firstBootManifests, IGNITION_USER } from './first-boot.js';
 import type { Manifest } from './manifest.js';
 import { CONTROL_USER, rbacManifests } from './rbac.js';
 
@@ -9,6 +10,10 @@ export function renderManifestFiles(): Map<string, string> {
   return new Map(
     FLAVOUR_NAMES.map(apiFlavour).flatMap((flavour) => [
       [`rbac/${flavour.name}.yaml`, fileOf(rbacManifests(flavour, CONTROL_USER))],
+      [
+        `rbac/first-boot-${flavour.name}.yaml`,
+        fileOf(firstBootManifests(flavour, { controlUser: CONTROL_USER, ignitionUser: IGNITION_USER })),
+      ],
       [`admission/${flavour.name}.yaml`, fileOf(admissionManifests(flavour, CONTROL_USER))],
     ]),
   );

@@ -12,7 +12,7 @@ usage() {
 usage: install.sh [--root DIR]
 
 Puts version $(cat "$here/VERSION") into $OPT, makes the account drydock, and starts $SERVICE once $CONTROL_ENV is
-there. Where another version runs the service is restarted; no rollout is lost by that, and the previous version is kept:
+there, and $IGNITION_SERVICE once $IGNITION_ENV is. Where another version runs the service is restarted; no rollout is lost by that, and the previous version is kept:
 its install.sh leads back.
 
   --root DIR   install into the file system below DIR, an image that is not running: nothing is started
@@ -44,7 +44,7 @@ make_account() {
 
 enable_in_root() {
   mkdir -p "$root$UNITS/multi-user.target.wants"
-  ln -sfn "../$SERVICE" "$root$UNITS/multi-user.target.wants/$SERVICE"
+  for unit in "$SERVICE" "$IGNITION_SERVICE"; do ln -sfn "../$unit" "$root$UNITS/multi-user.target.wants/$unit"; done
   say "version $version is installed below $root; it starts at boot if $CONTROL_ENV is there"
 }
 
@@ -62,6 +62,13 @@ run_version() {
   say "version $version is in service"
 }
 
+# Where machines boot from this one; the control worker does not depend on it.
+run_ignition_server() {
+  [ -e "$IGNITION_ENV" ] || return 0
+  systemctl restart "$IGNITION_SERVICE" ||
+    fail "version $version is installed, but $IGNITION_SERVICE does not start: see journalctl -u $IGNITION_SERVICE"
+}
+
 remove_older() {
   # What was installed once more says nothing of which version was before it.
   [ "$previous" != "$version" ] || return 0
@@ -73,7 +80,7 @@ remove_older() {
 
 put_into_service() {
   systemctl daemon-reload
-  systemctl enable --quiet "$SERVICE"
+  systemctl enable --quiet "$SERVICE" "$IGNITION_SERVICE"
   if [ -e "$CONTROL_ENV" ]; then
     run_version
   else
@@ -89,11 +96,12 @@ main() {
   unpack
   make_account
   make_current "$version" "$root"
-  place "$root$OPT/$version/unit/$SERVICE" "$root$UNITS"
+  for unit in "$SERVICE" "$IGNITION_SERVICE"; do place "$root$OPT/$version/unit/$unit" "$root$UNITS"; done
   if [ -n "$root" ]; then
     enable_in_root
   else
     put_into_service
+    run_ignition_server
   fi
   remove_older
 }

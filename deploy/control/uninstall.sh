@@ -15,8 +15,11 @@ another control worker runs; without any they stand still." >&2
 main() {
   [ "$(id -u)" = 0 ] || fail 'uninstalling needs root: run this with sudo'
   [ ! -d "$OPT" ] || lock_versions "$OPT"
-  [ ! -e "$UNITS/$SERVICE" ] || systemctl disable --quiet --now "$SERVICE"
-  rm -f "$UNITS/$SERVICE" "$ACCOUNTS/$ACCOUNT_FILE"
+  for unit in "$IGNITION_SERVICE" "$SERVICE"; do
+    [ ! -e "$UNITS/$unit" ] || systemctl disable --quiet --now "$unit"
+    rm -f "$UNITS/$unit"
+  done
+  rm -f "$ACCOUNTS/$ACCOUNT_FILE"
   systemctl daemon-reload
   # Away in one step: this file is in there as well.
   [ ! -d "$OPT" ] || mv "$OPT" "$OPT.removed-$$"

@@ -1,3 +1,4 @@
+import { IGNITION_USAGE, parseIgnitionOptions } from './ignition/options.js';
 import { describeMeasurement, isWithinBound, type Benchmark } from './measurement.js';
 import { nodeWorkerMemory } from './node-worker-memory.js';
 import { parseRolloutOptions, ROLLOUT_USAGE } from './rollout/options.js';
@@ -5,7 +6,7 @@ import { describeRollout, figures } from './rollout/report.js';
 import { measureRollout } from './rollout/run.js';
 
 const BENCHMARKS: readonly Benchmark[] = [nodeWorkerMemory];
-const USAGE = `npm run bench [-- memory [--json]], or ${ROLLOUT_USAGE}`;
+const USAGE = `npm run bench [-- memory [--json]], or ${ROLLOUT_USAGE}, or ${IGNITION_USAGE}`;
 
 const log = (line: string) => process.stderr.write(`[bench] ${line}\n`);
 
@@ -32,10 +33,21 @@ async function rollout(args: readonly string[]): Promise<void> {
   if (options.json) process.stdout.write(`${JSON.stringify(figures(measured))}\n`);
 }
 
+/** `npm run bench -- ignition`: measures first boots; fails if a machine did not get its config. */
+async function ignition(args: readonly string[]): Promise<void> {
+  const options = parseIgnitionOptions(args);
+  const { describeIgnition, measureIgnition } = await import('./ignition/run.js');
+  const measured = await measureIgnition(options, log);
+  (options.json ? process.stderr : process.stdout).write(`${describeIgnition(measured)}\n`);
+  if (options.json) process.stdout.write(`${JSON.stringify(measured)}\n`);
+  if (measured.failed > 0) process.exitCode = 1;
+}
+
 function main([what, ...args]: readonly string[]): Promise<void> {
   if (what === undefined || what.startsWith('--')) return memory(what === undefined ? [] : [what, ...args]);
   if (what === 'memory') return memory(args);
   if (what === 'rollout') return rollout(args);
+  if (what === 'ignition') return ignition(args);
   throw new Error(`there is no benchmark "${what}"; usage: ${USAGE}`);
 }
 

@@ -47,6 +47,8 @@ const SERVICE_ADDRESS = '10.96.0.1';
 const SERVER_NAMES = ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'];
 /** On a busy machine; 4 s on an idle one. */
 const READY_TIMEOUT_MS = 90_000;
+/** Of the controller manager itself: a Node that has never been Ready is given this time. */
+const STARTUP_GRACE_SECONDS = 60;
 const ADMIN = { user: 'drydock-lab-admin', group: 'system:masters' };
 
 interface Places {
@@ -170,6 +172,8 @@ async function apiServerArguments(places: Places, authority: CertificateAuthorit
     '--authorization-mode=Node,RBAC',
     '--enable-admission-plugins=NodeRestriction',
     '--anonymous-auth=false',
+    // With which machines join that have no certificate yet.
+    '--enable-bootstrap-token-auth=true',
     '--allow-privileged=true',
     `--service-cluster-ip-range=${SERVICE_RANGE}`,
     '--service-account-issuer=https://kubernetes.default.svc',
@@ -181,6 +185,8 @@ async function apiServerArguments(places: Places, authority: CertificateAuthorit
 
 function controllerManagerArguments(places: Places, kubeconfig: string, { graceSeconds }: KubeletTiming): string[] {
   const { directory, controllerManagerPort } = places;
+  // As in production a small part of the grace period; each look is at all Nodes.
+  const monitorSeconds = Math.max(1, Math.floor(graceSeconds / 10));
   return [
     `--kubeconfig=${kubeconfig}`,
     '--authentication-skip-lookup=true',
@@ -189,11 +195,14 @@ function controllerManagerArguments(places: Places, kubeconfig: string, { graceS
     `--cert-dir=${join(directory, 'controller-manager')}`,
     '--leader-elect=false',
     `--root-ca-file=${join(directory, 'ca.crt')}`,
+    `--cluster-signing-cert-file=${join(directory, 'ca.crt')}`,
+    `--cluster-signing-key-file=${join(directory, 'ca.key')}`,
     `--service-account-private-key-file=${join(directory, 'service-account.key')}`,
     // As in production: each controller has the rights of its own service account.
     '--use-service-account-credentials=true',
-    '--node-monitor-period=1s',
+    `--node-monitor-period=${monitorSeconds}s`,
     `--node-monitor-grace-period=${graceSeconds}s`,
+    `--node-startup-grace-period=${Math.max(STARTUP_GRACE_SECONDS, graceSeconds)}s`,
     // The default of 20 requests a second holds up Deployments and evictions of many nodes at once.
     '--kube-api-qps=200',
     '--kube-api-burst=400',

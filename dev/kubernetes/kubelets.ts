@@ -52,7 +52,10 @@ ${conditions({
 
 const podAlive = expression('.metadata.deletionTimestamp', 'DoesNotExist');
 
-/** Also Pods that the controller manager made not ready while their node was away: their containers run again. */
+/**
+ * Also Pods that the controller manager made not ready while their node was away: their containers run again. They keep
+ * their address: a kwok that was started anew does not know which one that is, and the API server refuses a second.
+ */
 const podReady = {
   selector: [
     podAlive,
@@ -82,9 +85,11 @@ containerStatuses:
 {{ with NodeIPsWith .spec.nodeName }}
 hostIP: {{ index . 0 | Quote }}
 {{ end }}
+{{ if not .status.podIP }}
 {{ with PodIPsWith .spec.nodeName ( or .spec.hostNetwork false ) ( or .metadata.uid "" ) ( or .metadata.name "" ) ( or .metadata.namespace "" ) }}
 podIP: {{ index . 0 | Quote }}
 podIPs: [{ip: {{ index . 0 | Quote }}}]
+{{ end }}
 {{ end }}
 `,
 };

@@ -50,6 +50,8 @@ function signalGroup(pid, signal) {
 }
 
 function start({ id, command, args, cwd, env, log }) {
+  // Nobody would end the one that is forgotten for the other.
+  if (running.has(id)) return tell({ type: 'failed', id, message: 'it is running' });
   let output;
   try {
     output = openSync(log, 'a');

@@ -139,6 +139,7 @@ class SupervisedProcess implements LabProcess {
   #identity: ProcessIdentity | undefined;
   #lastExit: ProcessExit | undefined;
   #starting: Waiter | undefined;
+  #start: Promise<void> | undefined;
   #ending: (() => void)[] = [];
 
   constructor(supervisor: Supervisor, spec: ProcessSpec) {
@@ -154,6 +155,17 @@ class SupervisedProcess implements LabProcess {
 
   async restart(): Promise<void> {
     if (this.#identity !== undefined) throw new Error(`${this.id} is already running (pid ${this.#identity.pid})`);
+    // A second start would take the answer of the first, which then waited for ever.
+    if (this.#start !== undefined) throw new Error(`${this.id} is already being started`);
+    this.#start = this.#startNow();
+    try {
+      await this.#start;
+    } finally {
+      this.#start = undefined;
+    }
+  }
+
+  async #startNow(): Promise<void> {
     const { id, command, args, env } = this.#spec;
     await this.#supervisor.keepAlive(
       () =>
@@ -174,6 +186,8 @@ class SupervisedProcess implements LabProcess {
   }
 
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    // One that is being started is there in a moment.
+    await this.#start?.catch(() => undefined);
     if (this.#identity === undefined) return;
     await this.#supervisor.keepAlive(async () => {
       const ended = NOT_ENDING.has(signal) ? Promise.resolve() : this.#ended();

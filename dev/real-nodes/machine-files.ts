@@ -21,6 +21,7 @@ const ADDED: Readonly<Record<string, readonly [source: string, mode: number]>> =
 const KUBELET: typeof ADDED = {
   'usr/bin/kubelet': ['kubelet.sh', 0o755],
   [`${STAND_INS}/kubelet-stand-in/kubelet.mjs`]: ['kubelet.mjs', 0o644],
+  [`${STAND_INS}/kubelet-stand-in/kubelet-bootstrap.mjs`]: ['kubelet-bootstrap.mjs', 0o644],
   'usr/lib/systemd/system/kubelet.service': ['kubelet.service', 0o644],
 };
 

@@ -130,7 +130,8 @@ function nodeOf({ name, labels, annotations, taints, createdAt }: RealNodeSpec):
   };
 }
 
-async function machineMaker(lab: Lab, forwards: readonly number[], log: Log) {
+/** Makes machines that are off and have nothing of their own yet. */
+export async function machineMaker(lab: Lab, forwards: readonly number[], log: Log) {
   const settings = readLabSettings();
   const base = await ensureBaseRoot(settings, log);
   const runtime = await ensureNodeRuntime(process.arch === 'arm64' ? 'arm64' : 'x64', settings.cacheDirectory, log);

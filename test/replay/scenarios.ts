@@ -1,9 +1,21 @@
 import { ApplicationFailure } from '@temporalio/common';
-import { managePoolId, renderPoolId, rollOutPoolId, updateNodeId } from '../../workflows/contract/ids.js';
+import { KINDS, type KubernetesObject } from '../../activities/kubernetes/client.js';
+import { firstBootManifests } from '../../client/install/first-boot.js';
+import { applyManifest } from '../../client/install/manifest.js';
+import type { KubeletConfig } from '../../machine-config/api/kubelet-config.js';
+import {
+  CONTROL_TASK_QUEUE,
+  KEEP_BOOTSTRAP_TOKEN_ID,
+  managePoolId,
+  manageSourcesId,
+  renderPoolId,
+  rollOutPoolId,
+  updateNodeId,
+} from '../../workflows/contract/ids.js';
 import { Gate } from '../support/gate.js';
 import type { SimulatedNode } from '../support/simulated-node.js';
 import type { PoolTuning } from '../../workflows/contract/inputs.js';
-import { TEST_TUNING, until, type WorkflowLab } from '../support/workflow-lab.js';
+import { flavour, TEST_TUNING, until, type WorkflowLab } from '../support/workflow-lab.js';
 
 /** Workflow executions whose histories belong to a scenario; without a run id, the latest run. */
 export interface Recorded {
@@ -32,10 +44,38 @@ async function ended(lab: WorkflowLab, workflowId: string, runId?: string): Prom
   await until(`${workflowId} ended`, async () => (await handle.describe()).status.name !== 'RUNNING');
 }
 
+/** What the pool's target was rendered from. */
+function sourcesOf(lab: WorkflowLab, pool: string): string[] {
+  return (lab.pool(pool).spec.configuration?.source ?? []).map(({ name }) => name ?? '');
+}
+
 /** Its latest run is over and no other one follows, since every node runs the target. */
 async function rolledOut(lab: WorkflowLab, pool: string, nodes: readonly SimulatedNode[]): Promise<void> {
   await lab.untilUpdated(pool, nodes);
   await ended(lab, rollOutPoolId(pool));
+}
+
+async function plain(lab: WorkflowLab, pool: string): Promise<readonly Recorded[]> {
+  const nodes = await firstOf(lab, pool, 2);
+  await lab.revise(pool, 'second');
+  await rolledOut(lab, pool, nodes);
+  return [managePoolId(pool), renderPoolId(pool), rollOutPoolId(pool), updateNodeId(nodes[0].name)].map(
+    (workflowId) => ({ workflowId }),
+  );
+}
+
+async function continuedAsNew(lab: WorkflowLab, pool: string): Promise<readonly Recorded[]> {
+  const nodes = await firstOf(lab, pool, 4);
+  const [slow] = nodes;
+  slow.blockers = CART;
+  await lab.cluster.patch(lab.pools, { name: pool }, { spec: { maxUnavailable: 2 } });
+  await lab.revise(pool, 'second');
+  await until('the slow one drains', () => slow.steps.includes('drain'));
+  const first = await lab.rollout(pool).describe();
+  await until('it continued', async () => (await lab.rollout(pool).describe()).runId !== first.runId);
+  slow.blockers = [];
+  await rolledOut(lab, pool, nodes);
+  return [first, { workflowId: rollOutPoolId(pool) }, { workflowId: updateNodeId(slow.name) }];
 }
 
 async function cancelledInDrain(lab: WorkflowLab, pool: string): Promise<readonly Recorded[]> {
@@ -55,14 +95,12 @@ async function cancelledInDrain(lab: WorkflowLab, pool: string): Promise<readonl
 export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'plain',
-    async play(lab, pool) {
-      const nodes = await firstOf(lab, pool, 2);
-      await lab.revise(pool, 'second');
-      await rolledOut(lab, pool, nodes);
-      return [managePoolId(pool), renderPoolId(pool), rollOutPoolId(pool), updateNodeId(nodes[0].name)].map(
-        (workflowId) => ({ workflowId }),
-      );
-    },
+    play: plain,
+  },
+  {
+    // By updates that signal their end to nobody who awaits their result.
+    name: 'ended-quietly',
+    play: async (lab, pool) => (await plain(lab, pool)).slice(2),
   },
   {
     name: 'planned-again',
@@ -174,19 +212,13 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'continued-as-new',
     tuning: { maxEvents: 60 },
-    async play(lab, pool) {
-      const nodes = await firstOf(lab, pool, 4);
-      const [slow] = nodes;
-      slow.blockers = CART;
-      await lab.cluster.patch(lab.pools, { name: pool }, { spec: { maxUnavailable: 2 } });
-      await lab.revise(pool, 'second');
-      await until('the slow one drains', () => slow.steps.includes('drain'));
-      const first = await lab.rollout(pool).describe();
-      await until('it continued', async () => (await lab.rollout(pool).describe()).runId !== first.runId);
-      slow.blockers = [];
-      await rolledOut(lab, pool, nodes);
-      return [first, { workflowId: rollOutPoolId(pool) }, { workflowId: updateNodeId(slow.name) }];
-    },
+    play: continuedAsNew,
+  },
+  {
+    // As before, by a run that asks its updates for signals before it ends.
+    name: 'handed-over',
+    tuning: { maxEvents: 60 },
+    play: continuedAsNew,
   },
   {
     name: 'failed-and-retried',
@@ -205,6 +237,71 @@ export const SCENARIOS: readonly Scenario[] = [
       await lab.revise(pool, 'third');
       await rolledOut(lab, pool, [node]);
       return [failed, { workflowId: updateNodeId(node.name) }, { workflowId: rollOutPoolId(pool) }];
+    },
+  },
+  {
+    // The drain takes longer than the pool allows: the node is given back, comes again later, and is updated then.
+    name: 'postponed',
+    async play(lab, pool) {
+      const [node] = await firstOf(lab, pool);
+      node.blockers = CART;
+      node.givesBack = {
+        reason: 'pod shop/cart-1 not gone after 1s (spec.rollout.drain.timeout)',
+        retryAfterSeconds: 1,
+      };
+      await lab.revise(pool, 'second');
+      await until('it drains', () => node.steps.includes('drain'));
+      const postponed = await lab.update(node.name).describe();
+      await ended(lab, postponed.workflowId, postponed.runId);
+      node.blockers = [];
+      node.givesBack = undefined;
+      await rolledOut(lab, pool, [node]);
+      return [postponed, { workflowId: updateNodeId(node.name) }, { workflowId: rollOutPoolId(pool) }];
+    },
+  },
+  {
+    // The only node that takes pods: cordoned, and not drained.
+    name: 'kept-its-pods',
+    async play(lab, pool) {
+      const [node] = await firstOf(lab, pool);
+      node.keepsPods = true;
+      await lab.revise(pool, 'second');
+      await rolledOut(lab, pool, [node]);
+      return [{ workflowId: updateNodeId(node.name) }];
+    },
+  },
+  {
+    // A KubeletConfig becomes a MachineConfig, which is rendered and rolled out.
+    name: 'generated',
+    async play(lab, pool) {
+      const nodes = await firstOf(lab, pool);
+      await lab.cluster.patch(lab.pools, { name: pool }, { metadata: { labels: { pool } } });
+      const object: KubernetesObject & KubeletConfig = {
+        metadata: { name: pool },
+        spec: { machineConfigPoolSelector: { matchLabels: { pool } }, kubeletConfig: { maxPods: 100 } },
+      };
+      lab.cluster.add(flavour.kubeletConfig, object);
+      const name = `99-${pool}-generated-kubelet`;
+      await until('the config', () => lab.cluster.peek(flavour.machineConfig, name) !== undefined);
+      await until('a render with it', () => sourcesOf(lab, pool).includes(name));
+      await rolledOut(lab, pool, nodes);
+      return [manageSourcesId('KubeletConfig'), renderPoolId(pool)].map((workflowId) => ({ workflowId }));
+    },
+  },
+  {
+    // New machines join by a token that is looked at again and again.
+    name: 'bootstrap-token',
+    async play({ cluster, environment }) {
+      const users = { controlUser: 'control', ignitionUser: 'ignition' };
+      for (const manifest of firstBootManifests(flavour, users)) await applyManifest(cluster, manifest);
+      const { metadata } = await cluster.get(KINDS.namespace, { name: 'kube-system' });
+      const handle = await environment.client.workflow.start('keepBootstrapToken', {
+        workflowId: KEEP_BOOTSTRAP_TOKEN_ID,
+        taskQueue: CONTROL_TASK_QUEUE,
+        args: [{ cluster: metadata.uid ?? '', lookEverySeconds: 1 }],
+      });
+      await until('it has looked twice', async () => (await handle.describe()).historyLength > 20);
+      return [{ workflowId: KEEP_BOOTSTRAP_TOKEN_ID }];
     },
   },
 ];

@@ -47,6 +47,7 @@ export async function driftingNode(ignition: object, spec: Partial<NonNullable<M
     updateFailed: () => undefined,
     rebootFailed: () => undefined,
     drain: () => undefined,
+    certificateProblems: () => undefined,
   };
   const now = () => new Date('2026-11-30T12:00:00Z');
   const deps: NodeDependencies = {

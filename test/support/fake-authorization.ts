@@ -89,15 +89,25 @@ interface Rule {
 }
 
 function rbacAllows(call: FakeCall, state: ClusterState): boolean {
-  const rules = state
-    .all(KINDS.clusterRoleBinding)
-    .filter((binding) => isSubject(call.identity, binding))
-    .flatMap((binding) => {
-      const { name } = binding.roleRef as { name: string };
-      return state.find(KINDS.clusterRole, { name })?.rules ?? [];
-    });
+  const { identity, namespace } = call;
+  const roleIn = (binding: StoredObject, role: { namespace?: string } = {}) => {
+    const { name } = binding.roleRef as { name: string };
+    const kind = role.namespace === undefined ? KINDS.clusterRole : KINDS.role;
+    return state.find(kind, { name, ...role })?.rules ?? [];
+  };
+  const everywhere = state.all(KINDS.clusterRoleBinding).filter((binding) => isSubject(identity, binding));
+  const here = state
+    .all(KINDS.roleBinding)
+    .filter((binding) => binding.metadata.namespace === namespace && isSubject(identity, binding));
+  const rules = [
+    ...everywhere.flatMap((binding) => roleIn(binding)),
+    ...(namespace === undefined ? [] : here.flatMap((binding) => roleIn(binding, { namespace }))),
+  ];
   return rules.some((rule) => ruleAllows(rule, call));
 }
+
+/** A list or watch of the one object of a name counts as one of that object. */
+const nameIn = ({ name, fieldSelector = '' }: FakeCall) => name ?? /^metadata\.name=([^,]+)$/u.exec(fieldSelector)?.[1];
 
 function isSubject(identity: string, binding: StoredObject): boolean {
   const subjects = (binding.subjects ?? []) as { kind: string; name: string }[];
@@ -113,11 +123,12 @@ function ruleAllows(rule: Rule, call: FakeCall): boolean {
   const has = (list: readonly string[] | undefined, value: string): boolean =>
     (list ?? []).includes('*') || (list ?? []).includes(value);
   const names = rule.resourceNames ?? [];
+  const name = nameIn(call);
   return (
     has(rule.verbs, call.verb) &&
     has(rule.apiGroups, call.resource.group) &&
     has(rule.resources, resource) &&
-    (names.length === 0 || (call.name !== undefined && names.includes(call.name)))
+    (names.length === 0 || (name !== undefined && names.includes(name)))
   );
 }
 

@@ -1,6 +1,6 @@
 import type { Engine, EngineView } from '../../client/engine.js';
 import type { ManagePoolInput } from '../../workflows/contract/inputs.js';
-import type { NodeUpdateStatus } from '../../workflows/contract/messages.js';
+import type { LookNowAnswer, NodeUpdateStatus } from '../../workflows/contract/messages.js';
 
 /** The commands' side of Temporal: what a test says it knows, and what it was asked to do. */
 export class FakeEngine implements Engine {
@@ -9,9 +9,13 @@ export class FakeEngine implements Engine {
   updates: NodeUpdateStatus[] = [];
   closed = false;
 
-  startPool(input: ManagePoolInput): Promise<void> {
+  /** Makes the manager of a pool say no. */
+  refusal: Error | undefined;
+
+  startPool(input: ManagePoolInput): Promise<LookNowAnswer> {
+    if (this.refusal !== undefined) return Promise.reject(this.refusal);
     this.started.push(input);
-    return Promise.resolve();
+    return Promise.resolve({ sentence: `${input.pool} is looked at now` });
   }
 
   view(pool: string): Promise<EngineView> {

@@ -13,6 +13,7 @@ import { KINDS, type KubernetesClient, type KubernetesObject } from '../../activ
 import { createKubernetesClient, type ClosableKubernetesClient } from '../../activities/kubernetes/rest.js';
 import { WatchCache } from '../../activities/kubernetes/watch-cache.js';
 import { CONTROL_USER } from '../../client/install/rbac.js';
+import { auditLogOf } from '../../dev/kubernetes/audit.js';
 import { startLab, type Lab, type LabKubernetes, type LabNode } from '../../dev/lab.js';
 import {
   apiFlavour,
@@ -29,6 +30,12 @@ const run = promisify(execFile);
 
 /** Ties nodes and MachineConfigs to the pool of a test. */
 const POOL_LABEL = 'test.drydock.dev/pool';
+
+/**
+ * How long the Lease of a Node may age until that is NotReady: long enough that no kubelet is ever that late on a busy
+ * machine, since a Node that is NotReady for a moment is refused, and rightly.
+ */
+const NODE_GRACE_SECONDS = 20;
 
 /** What a control worker has: its own client, its own watches, its activities. */
 export interface RealControl {
@@ -59,7 +66,7 @@ export class RealCluster {
   }
 
   static async start(): Promise<RealCluster> {
-    const lab = await startLab({ temporal: false });
+    const lab = await startLab({ temporal: false, audits: true, nodeGraceSeconds: NODE_GRACE_SECONDS });
     const admin = createKubernetesClient({ kubeconfigPath: lab.kubernetes.kubeconfigPath });
     const { metadata } = await admin.get(KINDS.namespace, { name: 'kube-system' });
     return new RealCluster(lab, admin, metadata.uid ?? '');
@@ -80,6 +87,16 @@ export class RealCluster {
     const watch = new AbortController();
     this.#watches.push(watch);
     return watch.signal;
+  }
+
+  /** With the identity of anybody; what that may do is what roles were bound to it. */
+  async asUser(name: string): Promise<KubernetesClient> {
+    return this.#open(await this.kubernetes.userKubeconfig(name));
+  }
+
+  /** Of every request that the API server has answered so far; the file is not there on a cluster of the user's own. */
+  get auditLog(): string {
+    return auditLogOf(this.#lab.directory);
   }
 
   /** With the identity of that node's kubelet. */

@@ -23,7 +23,7 @@ import { flavour, workflowBundle } from './workflow-lab.js';
 
 const KEYWORD = temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD;
 /** A turn a minute for days is what takes time here, and shows nothing. */
-const TICK_SECONDS = 600;
+export const TICK_SECONDS = 600;
 const POOL = 'worker';
 const CLUSTER = 'cluster-uid';
 

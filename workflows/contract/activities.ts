@@ -43,6 +43,32 @@ export type RenderPoolResult =
   | { readonly outcome: 'refused'; readonly reason: string }
   | { readonly outcome: 'poolGone' };
 
+export interface CollectRenderedResult {
+  /** How many rendered configs were deleted. */
+  readonly deleted: number;
+}
+
+/** Kinds of objects that MachineConfigs are generated from. */
+export type SourceKind = 'KubeletConfig' | 'ContainerRuntimeConfig' | 'ControllerConfig';
+
+export interface ReconcileSourcesInput {
+  readonly cluster: string;
+  readonly kind: SourceKind;
+}
+
+export interface ReconcileSourcesResult {
+  /** The cluster knows the kind. */
+  readonly known: boolean;
+  /** How many objects of the kind there are. */
+  readonly objects: number;
+  /** Names of the MachineConfigs that are generated; at most 50. */
+  readonly generated: readonly string[];
+  /** `name: why not`, one line an object; at most 10. */
+  readonly refused: readonly string[];
+  /** How many MachineConfigs were written or deleted now. */
+  readonly written: number;
+}
+
 export interface SyncPoolInput extends PoolStep {
   /** Why the turn that was just taken starts nothing, null if it waits for nothing; absent: no turn was taken. */
   readonly waiting?: Pick<Waiting, 'code' | 'sentence'> | null;
@@ -53,6 +79,8 @@ export interface SyncPoolResult {
   /** A member is not on the target, or a cordon of ours is left: a rollout has something to do or to wait for. */
   readonly needsRollout: boolean;
   readonly target: string | null;
+  /** It is being deleted, which cannot be taken back. Absent: it is not. */
+  readonly deleting?: boolean;
 }
 
 /** Whether a node that was changed may reboot now. */
@@ -71,6 +99,16 @@ export interface CheckChildrenResult {
   readonly closed: readonly string[];
 }
 
+export interface RenewBootstrapTokenInput {
+  readonly cluster: string;
+}
+
+export type RenewBootstrapTokenResult =
+  /** First boots are not wanted here: there is no Secret for a token, or none that may be written. */
+  | { readonly outcome: 'absent' }
+  | { readonly outcome: 'kept'; readonly dueInSeconds: number }
+  | { readonly outcome: 'renewed'; readonly id: string; readonly dueInSeconds: number };
+
 export interface ControlActivities {
   /** Decides what may happen next in a pool, over the watch cache; writes what the nodes show of it (gates passed, taints). */
   planTurn(input: PlanTurnInput): Promise<Turn>;
@@ -80,10 +118,16 @@ export interface ControlActivities {
   clearReboot(input: TargetStep): Promise<RebootClearance>;
   /** Selects, merges, validates and stores the pool's rendered config, and names it in pool.spec.configuration. */
   renderPool(input: PoolStep): Promise<RenderPoolResult>;
+  /** Deletes rendered configs of the pool that neither a Node nor a pool names any more; some of them are kept. */
+  collectRendered(input: PoolStep): Promise<CollectRenderedResult>;
+  /** Generates the MachineConfigs of all objects of a kind, and says in their status what became of them. */
+  reconcileSources(input: ReconcileSourcesInput): Promise<ReconcileSourcesResult>;
   /** Writes what Kubernetes shows of the pool, and the nodes' read permission on their configs; no write when nothing changed. */
   syncPool(input: SyncPoolInput): Promise<SyncPoolResult>;
   /** Asks Temporal, by describe, which updates have ended without a word. */
   checkChildren(input: CheckChildrenInput): Promise<CheckChildrenResult>;
+  /** Makes the token with which machines join anew, if that is due; the token stays in its Secret. */
+  renewBootstrapToken(input: RenewBootstrapTokenInput): Promise<RenewBootstrapTokenResult>;
 }
 
 // ---- node worker ----------------------------------------------------------------------------------------------
@@ -102,8 +146,8 @@ export interface PrepareResult {
     readonly sshKeys: number;
     readonly kernelArguments: number;
   };
-  /** Pods that a drain would evict now. */
-  readonly pods: number;
+  /** Pods that a drain would evict now; from workers of version 0.1 alone. */
+  readonly pods?: number;
   /** One line for the UI, names and counts only. */
   readonly summary: string;
   /** Paths of files that change; the first twenty. */

@@ -9,7 +9,10 @@ export const FAILURE_CODES = {
   WrongNode: { retryable: false },
   /** The Node object is gone. */
   NodeGone: { retryable: false },
-  /** The Node's desiredConfig is not what the step was asked for, or equals its currentConfig: no slot was granted. */
+  /**
+   * The Node's desiredConfig is not what the step was asked for, or equals its currentConfig: no slot was granted. Or what
+   * was granted costs no drain, and the step is one.
+   */
   NotGranted: { retryable: false },
   /** The rendered config does not exist, is not owned by a pool, or its contents do not have the hash in its name. */
   UntrustedConfig: { retryable: false },
@@ -49,6 +52,8 @@ export const FAILURE_CODES = {
   Conflict: { retryable: true },
   /** The object is not there (404). */
   NotFound: { retryable: false },
+  /** The workflow was asked for something that it cannot do; the message says why. */
+  Refused: { retryable: false },
   /** The API server refuses the object as invalid (400, 422). */
   Invalid: { retryable: false },
 } as const;

@@ -1,5 +1,7 @@
 /** Inputs and results of the workflows. New fields are optional. */
 
+import type { SourceKind } from './activities.js';
+
 /** Tuning values travel as inputs: a changed constant would be a changed history. Seconds throughout. */
 export interface NodeTuning {
   /** "Is this node's worker there?" Longer than a restart of the worker. */
@@ -67,6 +69,12 @@ export interface ManagePoolInput {
   readonly tuning: PoolTuning;
 }
 
+export interface ManageSourcesInput {
+  readonly cluster: string;
+  readonly kind: SourceKind;
+  readonly tuning: Pick<PoolTuning, 'debounceSeconds' | 'turnSeconds' | 'maxEvents'>;
+}
+
 export interface RenderPoolInput {
   readonly cluster: string;
   readonly pool: string;
@@ -109,6 +117,8 @@ export interface UpdateNodeInput {
   readonly asksBeforeReboot?: boolean;
   /** Whether it asks by local activities if it may go on; absent in what was started before version 0.2. */
   readonly asksInPassing?: boolean;
+  /** Whether it signals its end only once it was told to; absent in what was started before version 0.2: always. */
+  readonly endsQuietly?: boolean;
 }
 
 /** The step of an update, for people and for results. */
@@ -122,3 +132,11 @@ export type UpdateNodeResult =
   /** Given back before anything was applied, since its drain took too long; not tried again before the time is over. */
   | { readonly outcome: 'postponed'; readonly reason: string; readonly retryAfterSeconds: number }
   | { readonly outcome: 'cancelled'; readonly step: UpdateStep };
+
+export interface KeepBootstrapTokenInput {
+  readonly cluster: string;
+  /** How often the Secrets are looked at, at least. Default 3600. */
+  readonly lookEverySeconds?: number;
+  /** As in PoolTuning. */
+  readonly maxEvents?: number;
+}

@@ -1,4 +1,4 @@
-import { defineQuery, defineSignal } from '@temporalio/workflow';
+import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { Turn } from '../../machine-config/pool/turn.js';
 import type { UpdateNodeResult, UpdateStep } from './inputs.js';
 
@@ -9,10 +9,27 @@ export interface PoolChanged {
 }
 export const poolChanged = defineSignal<[PoolChanged]>('poolChanged');
 
+/**
+ * To `pool/<pool>`, by people: render and look at the nodes now. A hint as well, but one that is answered: the validator
+ * refuses at once, in one sentence, what this workflow cannot do.
+ */
+export interface LookNow {
+  readonly cluster: string;
+  readonly pool: string;
+}
+export interface LookNowAnswer {
+  /** What it will do. */
+  readonly sentence: string;
+}
+export const lookNow = defineUpdate<LookNowAnswer, [LookNow]>('lookNow');
+
+/** To `source/<kind>`: an object of the kind, or something that it is generated from, has changed. A hint. */
+export const sourcesChanged = defineSignal('sourcesChanged');
+
 /** To `rollout/<pool>`: take a turn soon. */
 export const wake = defineSignal('wake');
 
-/** To `rollout/<pool>`, by each update as it ends. Idempotent by node and run id. */
+/** To `rollout/<pool>`, by each update that was told to announce its end, as it ends. Idempotent by node and run id. */
 export interface Settled {
   readonly node: string;
   readonly runId: string;
@@ -24,6 +41,9 @@ export const settled = defineSignal<[Settled]>('settled');
 
 /** To `node/<node>`: the pool may want something else of you; ask `assign` again if you have not begun to apply. */
 export const reconsider = defineSignal('reconsider');
+
+/** To `node/<node>`: whoever awaited your result goes, or never did; send `settled` to your rollout when you end. */
+export const announceEnd = defineSignal('announceEnd');
 
 export interface RolloutStatus {
   readonly pool: string;

@@ -17,26 +17,11 @@ SERVICE=drydock-node.service
 CHECK_SERVICE=drydock-upgrade-check.service
 NODE_ENV=/etc/drydock/node.env
 
-say() { echo "drydock: $*"; }
-fail() {
-  echo "drydock: $*" >&2
-  exit 1
-}
+# Those of a package set $here; upgrade-check has all of this folder in one place.
+package_guard=${here:+$here/guard}
+. "${package_guard:-$GUARD}/installing.sh"
 
-# One at a time: installations, removals and the end of an upgrade. The kernel lets go when the process dies.
-lock_versions() {
-  exec 9>"$1/.lock"
-  flock -w "${2:-600}" 9 || fail "another installation is at work (it holds $1/.lock): wait for it and run this again"
-}
 unlock_versions() { exec 9>&-; }
-
-# On disk before what follows, also if the power fails.
-make_durable() { sync "$@" 2>/dev/null || sync; }
-
-current_version() {
-  link=$(readlink "${1:-}$OPT/current" 2>/dev/null) || return 0
-  echo "${link##*/}"
-}
 
 worker_pid() { systemctl show --property=MainPID "$SERVICE" 2>/dev/null | sed 's/^MainPID=//'; }
 
@@ -57,14 +42,6 @@ is_in_service() {
   *=active | *=activating | *=deactivating | *=reloading) return 0 ;;
   *) return 1 ;;
   esac
-}
-
-# make_current VERSION [ROOT]: one rename, so that there is a current version at every instant.
-make_current() {
-  rm -f "${2:-}$OPT/.current"
-  ln -s "$1" "${2:-}$OPT/.current"
-  mv -T "${2:-}$OPT/.current" "${2:-}$OPT/current"
-  make_durable "${2:-}$OPT"
 }
 
 # place FILE FOLDER MODE: a copy that is whole or not there.
@@ -91,12 +68,6 @@ place_guard() {
   for file in "${2:-}$OPT/$1"/guard/*; do place "$file" "${2:-}$GUARD" 0755; done
   place "${2:-}$OPT/$1/unit/$CHECK_SERVICE" "${2:-}$UNITS" 0644
   restore_labels "${2:-}" "$GUARD"
-}
-
-# restore_labels ROOT FOLDER: as the SELinux policy of a running system says.
-restore_labels() {
-  [ -z "$1" ] && command -v restorecon >/dev/null && restorecon -R "$2" 2>/dev/null
-  return 0
 }
 
 # Sets from and to of the upgrade that is recorded; fails if there is none.

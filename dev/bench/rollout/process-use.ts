@@ -42,6 +42,15 @@ export async function watchProcesses(pids: readonly (number | undefined)[]): Pro
   };
 }
 
+/** As `watchProcesses`, for several groups of them. */
+export async function watchByName<N extends string>(
+  pids: Readonly<Record<N, readonly (number | undefined)[]>>,
+): Promise<() => Promise<Map<N, ProcessUse>>> {
+  const names = Object.keys(pids) as N[];
+  const watched = await Promise.all(names.map(async (name) => [name, await watchProcesses(pids[name])] as const));
+  return async () => new Map(await Promise.all(watched.map(async ([name, used]) => [name, await used()] as const)));
+}
+
 async function cpuSecondsOf(pid: number): Promise<number> {
   return parseCpuSeconds(await readFile(`/proc/${pid}/stat`, 'utf8'));
 }

@@ -59,7 +59,7 @@ const MEGABYTE = 1e6;
 export function describeRollout(measured: Measured): string {
   const found = figures(measured);
   const { options, product, floor } = measured;
-  const { histories, requests, control, fleet } = product;
+  const { histories, requests, control, fleet, lab } = product;
   const perNode = (value: number, digits = 1) => round(value / options.nodes, digits);
   return [
     `rollout of ${found.nodes} nodes, ${found.slots} at once, ${found.step} s each`,
@@ -77,6 +77,10 @@ export function describeRollout(measured: Measured): string {
     `  evictions       ${found.evictionsPerPod ?? 'none'} a pod`,
     `  CPU             ${perNode(control.cpuSeconds, 3)} s a node of the control worker, ` +
       `${perNode(fleet.cpuSeconds, 3)} s of the node workers`,
+    ...[...lab].map(
+      ([name, use]) =>
+        `    beside it ${name}: ${perNode(use.cpuSeconds, 3)} s a node, ${use.peakResident} MB at its most`,
+    ),
     `  memory          control worker ${control.peakResident} MB at its most, ` +
       `node workers ${perNode(fleet.peakResident)} MB each`,
   ].join('\n');

@@ -2,14 +2,16 @@
  * Plays the kubelet on a machine of the lab, with the node's own identity: keeps its Node Ready and its Lease fresh, runs
  * and ends the Pods that are bound to it, answers health checks. Node built-ins only: it runs where nothing is installed.
  *
- * argv: --kubeconfig=FILE, as the kubelet of kubeadm takes it; other options are ignored. FAIL in the environment breaks
+ * argv: --kubeconfig=FILE and --bootstrap-kubeconfig=FILE, as the kubelet of kubeadm takes them: where the first is not
+ * there it joins with the second, and makes its Node. Other options are ignored. FAIL in the environment breaks
  * it, for tests in which a config breaks the kubelet.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { Agent, request } from 'node:https';
 import { hostname, networkInterfaces, release } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { bootstrap } from './kubelet-bootstrap.mjs';
 
 const HEALTH_PORT = 10248;
 /** The lab calls a Node dead after five seconds without a sign. */
@@ -30,7 +32,11 @@ if (process.env.FAIL) {
 }
 
 const node = hostname();
-const kubeconfig = process.argv.find((argument) => argument.startsWith('--kubeconfig='))?.slice('--kubeconfig='.length);
+const option = (name) => process.argv.find((argument) => argument.startsWith(name))?.slice(name.length);
+const kubeconfig = option('--kubeconfig=');
+const bootstrapKubeconfig = option('--bootstrap-kubeconfig=');
+const joins = !existsSync(kubeconfig) && existsSync(bootstrapKubeconfig ?? '');
+if (joins) await bootstrap({ node, from: bootstrapKubeconfig, kubeconfig });
 const api = connectTo(readKubeconfig(kubeconfig));
 const bootID = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 const machineID = readFileSync('/etc/machine-id', 'utf8').trim();
@@ -183,9 +189,15 @@ async function keep(action, everyMs) {
   }
 }
 
+async function makeNode() {
+  const labels = { 'kubernetes.io/hostname': node, 'kubernetes.io/os': 'linux' };
+  await api('POST', '/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: node, labels } });
+}
+
 process.on('SIGTERM', () => process.exit(0));
 createServer((_, response) => response.end('ok')).listen(HEALTH_PORT, '127.0.0.1');
 console.log(`kubelet of ${node} in boot ${bootID}`);
+if (joins) await makeNode();
 void keep(renewLease, LEASE_EVERY_MS);
 void keep(reportStatus, STATUS_EVERY_MS);
 void keep(playPods, PODS_EVERY_MS);

@@ -118,6 +118,7 @@ describe('the report of a rollout', () => {
       requests: { requests: 2900, evictionCalls: 450, evicted: 440, machineConfigNodes: 800, byKind: new Map() },
       control: { cpuSeconds: 20, peakResident: 300 },
       fleet: { cpuSeconds: 60, peakResident: 900 },
+      lab: new Map([['Temporal', { cpuSeconds: 100, peakResident: 400 }]]),
     },
     floor: { ...histories, makespan: 320 },
   };
@@ -155,5 +156,6 @@ describe('the report of a rollout', () => {
     expect(text).toMatch(/makespan +345 s; ideal 300 s, ratio 1.15/);
     expect(text).toMatch(/floor +320 s with nothing to do, ratio 1.078/);
     expect(text).toMatch(/largest run +3210 events, 2.4 MB/);
+    expect(text).toMatch(/beside it Temporal: 0.5 s a node, 400 MB at its most/);
   });
 });

@@ -8,6 +8,7 @@ import { EXIT_CODES } from '../../../client/exit-codes.js';
 import { apiFlavour } from '../../../machine-config/api/flavour.js';
 import { DEFAULT_TUNING } from '../../../workflows/contract/inputs.js';
 import { FakeTerminal } from '../../support/command-run.js';
+import { PATIENCE } from '../../support/patience.js';
 
 const flavour = apiFlavour('openshift');
 const OLD = `rendered-worker-${'a'.repeat(32)}`;
@@ -206,7 +207,7 @@ describe('rollout start', () => {
   test('asks the manager of the pool, in the name of the cluster', async () => {
     addPool('worker');
     const { code, out, err } = await terminal.run('rollout', 'start', 'worker');
-    expect([code, out, err]).toEqual([0, 'worker: asked pool/worker to render and roll out\n', '']);
+    expect([code, out, err]).toEqual([0, 'worker: yes: worker is looked at now\n', '']);
     expect(terminal.engine.started).toEqual([{ cluster: 'cluster-1', pool: 'worker', tuning: DEFAULT_TUNING }]);
     expect(terminal.engine.closed).toBe(true);
   });
@@ -214,8 +215,30 @@ describe('rollout start', () => {
   test('says that nothing will start in a paused pool', async () => {
     addPool('worker', { paused: true });
     const { code, out, err } = await terminal.run('rollout', 'start', 'worker', '-o', 'json');
-    expect(JSON.parse(out)).toEqual({ pool: 'worker', workflowId: 'pool/worker', paused: true });
+    expect(JSON.parse(out)).toEqual({
+      pool: 'worker',
+      workflowId: 'pool/worker',
+      answer: 'worker is looked at now',
+      paused: true,
+    });
     expect([code, err]).toEqual([0, 'worker is paused: no node update starts before drydock pool resume worker\n']);
+  });
+
+  test('says that nothing will start while everything is stopped', async () => {
+    addPool('worker');
+    await terminal.run('stop', '--reason', 'the storage is full');
+    const { code, err } = await terminal.run('rollout', 'start', 'worker');
+    expect([code, err]).toEqual([
+      0,
+      'everything is stopped (the storage is full): no node update starts before drydock go\n',
+    ]);
+  });
+
+  test('passes on the no of the engine, on one line and with exit code 1', async () => {
+    addPool('worker');
+    terminal.engine.refusal = new CommandError('refused', 'no: pool worker: it is being deleted');
+    const { code, out, err } = await terminal.run('rollout', 'start', 'worker');
+    expect([code, out, err]).toEqual([1, '', 'drydock: no: pool worker: it is being deleted\n']);
   });
 
   test('starts nothing for a pool that does not exist', async () => {
@@ -339,9 +362,9 @@ describe('rollout watch', () => {
 
   test('prints each change until the pool is Updated', async () => {
     const watching = terminal.run('rollout', 'watch', 'worker');
-    await vi.waitFor(() => expect(terminal.out).toContain('worker-2  Done, rendered-worker-aaaaaaaa\n'));
+    await vi.waitFor(() => expect(terminal.out).toContain('worker-2  Done, rendered-worker-aaaaaaaa\n'), PATIENCE);
     await update('worker-2', { [flavour.annotations.desiredConfig]: NEW, [flavour.annotations.state]: 'Working' });
-    await vi.waitFor(() => expect(terminal.out).toContain('worker-2  Working, '));
+    await vi.waitFor(() => expect(terminal.out).toContain('worker-2  Working, '), PATIENCE);
     await update('worker-2', { [flavour.annotations.currentConfig]: NEW, [flavour.annotations.state]: 'Done' });
     await status({
       configuration: { name: NEW },
@@ -385,14 +408,14 @@ describe('rollout watch', () => {
 
   test('Ctrl-C ends it with 130, and a deleted pool with 1', async () => {
     const interrupted = terminal.run('rollout', 'watch', 'worker');
-    await vi.waitFor(() => expect(terminal.out).not.toBe(''));
+    await vi.waitFor(() => expect(terminal.out).not.toBe(''), PATIENCE);
     terminal.interrupt.abort();
     expect((await interrupted).code).toBe(130);
 
     const cluster = terminal.cluster;
     terminal = new FakeTerminal(cluster);
     const deleted = terminal.run('rollout', 'watch', 'worker');
-    await vi.waitFor(() => expect(terminal.out).not.toBe(''));
+    await vi.waitFor(() => expect(terminal.out).not.toBe(''), PATIENCE);
     await cluster.delete(flavour.machineConfigPool, { name: 'worker' });
     expect((await deleted).code).toBe(1);
   });
@@ -400,7 +423,7 @@ describe('rollout watch', () => {
   test('tells what the rollout waits for, and goes on without Temporal', async () => {
     terminal.temporalProblem = new CommandError('unreachable', 'Temporal at localhost:7233 was not reached');
     const watching = terminal.run('rollout', 'watch', 'worker');
-    await vi.waitFor(() => expect(terminal.out).toContain('worker (problem)  Temporal at localhost:7233'));
+    await vi.waitFor(() => expect(terminal.out).toContain('worker (problem)  Temporal at localhost:7233'), PATIENCE);
     await status({ configuration: { name: NEW }, conditions: [{ type: 'Updated', status: 'True' }] });
     expect((await watching).code).toBe(0);
   });

@@ -1,49 +1,22 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect, it } from 'vitest';
 import { Assignments } from '../../../activities/cluster/assign.js';
-import type { CachedObjects, NodeResource } from '../../../activities/cluster/control-dependencies.js';
-import { KINDS, type KubernetesObject } from '../../../activities/kubernetes/client.js';
+import type { NodeResource } from '../../../activities/cluster/control-dependencies.js';
+import { KINDS } from '../../../activities/kubernetes/client.js';
 import { failedWith } from '../../../activities/kubernetes/failures.js';
-import { DRYDOCK_ANNOTATIONS, type ResourceKind } from '../../../machine-config/api/flavour.js';
+import { DRYDOCK_ANNOTATIONS } from '../../../machine-config/api/flavour.js';
 import { holdsGrant } from '../../../machine-config/pool/availability.js';
 import { compareVersions } from '../../../machine-config/pool/grant-record.js';
 import { nodeFacts } from '../../../machine-config/pool/facts.js';
 import type { Grant } from '../../../machine-config/pool/turn.js';
 import type { AssignInput } from '../../../workflows/contract/activities.js';
-import type { FakeCluster } from '../../support/fake-cluster.js';
+import { LaggingCache } from '../../support/lagging-cache.js';
 import { CLUSTER, FakeControl, POOL } from './fake-control.js';
 
 const TARGET = 'rendered-worker-1';
 const NODES = ['a', 'b', 'c', 'd', 'e'];
 const WORKERS = ['control-1', 'control-2', 'control-3'];
 const LIMIT = 2;
-
-/** A watch that shows each change only when it is told to. */
-class LaggingCache<T extends KubernetesObject> implements CachedObjects<T> {
-  private readonly objects = new Map<string, T>();
-  private readonly unseen: { type: string; object: T }[] = [];
-  private version: string | undefined;
-  private readonly now: () => number;
-
-  constructor(cluster: FakeCluster, kind: ResourceKind, now: () => number) {
-    this.now = now;
-    cluster.observe<T>(kind, (type, object) => void this.unseen.push({ type, object }));
-  }
-
-  show(count: number): void {
-    for (const { type, object } of this.unseen.splice(0, count)) {
-      if (type === 'DELETED') this.objects.delete(object.metadata.name);
-      else this.objects.set(object.metadata.name, object);
-      this.version = object.metadata.resourceVersion;
-    }
-  }
-
-  list = () => [...this.objects.values()];
-  get = (name: string) => this.objects.get(name);
-  freshness = () => (this.version === undefined ? undefined : { version: this.version, heardAt: this.now() });
-  reaches = (isEnough: (version: string) => boolean) =>
-    Promise.resolve(this.version !== undefined && isEnough(this.version));
-}
 
 /** Several control workers, each with watches that lag on their own, whose every call waits until it is let through. */
 class Race {

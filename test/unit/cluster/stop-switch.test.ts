@@ -57,6 +57,16 @@ describe('the switch that stops everything', () => {
     expect(stopReason(await open().live())).toBe('read');
   });
 
+  it('is read past the watch once for all who reboot within a second', async () => {
+    const found = open();
+    await Promise.all([found.live(), found.live()]);
+    says('stopped');
+    now += 999;
+    expect([stopReason(await found.live()), calls]).toEqual([undefined, 1]);
+    now += 1;
+    expect([stopReason(await found.live()), calls]).toEqual(['stopped', 2]);
+  });
+
   it('is read once for all who ask within two seconds', async () => {
     const found = open();
     expect(await Promise.all([reason(found), reason(found)])).toEqual([undefined, undefined]);

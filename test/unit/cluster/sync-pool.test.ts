@@ -89,6 +89,27 @@ describe('syncPool', () => {
     });
   });
 
+  it('reads the pool after a turn only where somebody else has written it meanwhile', async () => {
+    const test = setUp();
+    test.addNodes('n1');
+    const calls: string[] = [];
+    let raced = true;
+    test.cluster.intercept(async ({ verb, resource }) => {
+      if (resource.kind !== 'MachineConfigPool') return;
+      calls.push(verb);
+      if (verb !== 'update' || raced) return;
+      raced = true;
+      await test.annotate({ note: 'written meanwhile' });
+    });
+    await test.sync({ waiting: null });
+    expect(calls).toEqual(['update']);
+    calls.length = 0;
+    raced = false;
+    await test.sync({ waiting: { code: 'WindowClosed', sentence: 'The next window begins at 22:00' } });
+    expect(calls).toEqual(['update', 'patch', 'get', 'update']);
+    expect(test.condition('Waiting')).toMatchObject({ status: 'True' });
+  });
+
   it('remembers the rollout, tells its begin and its end at the pool, by whichever worker wrote it', async () => {
     const test = setUp();
     test.addNodes('n1', 'n2');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { KINDS, type KubernetesObject } from '../../../activities/kubernetes/client.js';
 import { install, InstallRefused } from '../../../client/install.js';
-import { customResourceDefinitions } from '../../../machine-config/api/crd.js';
+import { customResourceDefinitions, sharedDefinitions } from '../../../machine-config/api/crd.js';
 import { apiFlavour, FLAVOUR_NAMES, type FlavourName } from '../../../machine-config/api/flavour.js';
 import { matchesSelector } from '../../../machine-config/api/label-selector.js';
 import type { MachineConfigPool } from '../../../machine-config/api/machine-config-pool.js';
@@ -10,6 +10,7 @@ import {
   parseMachineConfigPool,
   parseMachineConfiguration,
 } from '../../../machine-config/api/parse.js';
+import { establishCrds } from '../../support/established-crds.js';
 import { FakeCluster } from '../../support/fake-cluster.js';
 
 const CONTROL_PLANE = 'node-role.kubernetes.io/control-plane';
@@ -17,16 +18,8 @@ const MASTER = 'node-role.kubernetes.io/master';
 const CRDS = KINDS.customResourceDefinition;
 const flavour = apiFlavour('openshift');
 const [mcCrd] = customResourceDefinitions(flavour);
+const ALL_CRDS = customResourceDefinitions(flavour).length + sharedDefinitions().length;
 const mcCrdName = mcCrd!.metadata.name;
-
-/** The part of the API server that the fake leaves out: it accepts the names of every new CRD. */
-function establishCrds(cluster: FakeCluster): void {
-  cluster.observe(CRDS, (type, crd) => {
-    if (type !== 'ADDED') return;
-    const status = { conditions: [{ type: 'Established', status: 'True' }] };
-    void cluster.patch(CRDS, { name: crd.metadata.name }, { status }, 'status');
-  });
-}
 
 function clusterWith(nodes: Record<string, Record<string, string>> = {}): FakeCluster {
   const cluster = new FakeCluster();
@@ -63,6 +56,11 @@ describe('install on a cluster without nodes', () => {
         `CustomResourceDefinition machineconfigpools.${group} created`,
         `CustomResourceDefinition machineconfigurations.${machineConfiguration.group} created`,
         `CustomResourceDefinition machineconfignodes.${group} created`,
+        `CustomResourceDefinition controllerconfigs.${group} created`,
+        `CustomResourceDefinition kubeletconfigs.${group} created`,
+        `CustomResourceDefinition containerruntimeconfigs.${group} created`,
+        'CustomResourceDefinition imagedigestmirrorsets.config.openshift.io created',
+        'CustomResourceDefinition imagetagmirrorsets.config.openshift.io created',
         'Namespace drydock created',
         'ServiceAccount drydock-control created',
         `ClusterRole drydock:${name}:control-worker created`,
@@ -71,12 +69,18 @@ describe('install on a cluster without nodes', () => {
         `ClusterRoleBinding drydock:${name}:gates created`,
         'Role drydock:control-worker created',
         'RoleBinding drydock:control-worker created',
+        'Role drydock:templates created',
+        'RoleBinding drydock:templates created',
+        'Role drydock:certificates created',
+        'RoleBinding drydock:certificates created',
         `ClusterRole drydock:${name}:viewer created`,
         `ClusterRole drydock:${name}:operator created`,
         `ValidatingAdmissionPolicy drydock-nodes-${name} created`,
         `ValidatingAdmissionPolicyBinding drydock-nodes-${name} created`,
         `ValidatingAdmissionPolicy drydock-pools-${name} created`,
         `ValidatingAdmissionPolicyBinding drydock-pools-${name} created`,
+        `ValidatingAdmissionPolicy drydock-machine-configs-${name} created`,
+        `ValidatingAdmissionPolicyBinding drydock-machine-configs-${name} created`,
         'MachineConfiguration cluster created',
         'MachineConfig 00-master created',
         'MachineConfig 00-worker created',
@@ -103,7 +107,7 @@ describe('install on a cluster without nodes', () => {
     const cluster = new FakeCluster();
     let early = 0;
     let established = 0;
-    cluster.observe(flavour.machineConfigPool, () => (early += established < 4 ? 1 : 0));
+    cluster.observe(flavour.machineConfigPool, () => (early += established < ALL_CRDS ? 1 : 0));
     const installing = install({ client: cluster, flavour });
     cluster.observe(CRDS, (type, crd) => {
       if (type !== 'ADDED') return;
@@ -114,7 +118,7 @@ describe('install on a cluster without nodes', () => {
       }, 20);
     });
     await installing;
-    expect({ early, established }).toEqual({ early: 0, established: 4 });
+    expect({ early, established }).toEqual({ early: 0, established: ALL_CRDS });
   });
 
   it.each(['NotFound', 'ApiUnavailable'] as const)('waits while listing a new kind answers %s', async (code) => {
@@ -324,11 +328,21 @@ describe('install beside another machine-config operator', () => {
 
   it('is not alarmed by CRDs that were applied from deploy/crds', async () => {
     const cluster = clusterWith();
-    for (const crd of customResourceDefinitions(flavour)) await cluster.create(CRDS, crd);
+    for (const crd of [...customResourceDefinitions(flavour), ...sharedDefinitions()]) await cluster.create(CRDS, crd);
     const { objects } = await install({ client: cluster, flavour });
     expect(objects.filter(({ kind }) => kind === CRDS.kind).map(({ action }) => action)).toEqual(
-      Array(4).fill('unchanged'),
+      Array(ALL_CRDS).fill('unchanged'),
     );
+  });
+
+  it('leaves the kinds of image mirrors that others brought as they are', async () => {
+    const cluster = clusterWith();
+    const [theirs] = sharedDefinitions();
+    const labels = { brought: 'by-others' };
+    await cluster.create(CRDS, { ...theirs!, metadata: { ...theirs!.metadata, labels } });
+    const { objects } = await install({ client: cluster, flavour });
+    expect(objects.find(({ name }) => name === theirs!.metadata.name)?.action).toBe('unchanged');
+    expect(cluster.peek<KubernetesObject>(CRDS, theirs!.metadata.name)?.metadata.labels).toEqual(labels);
   });
 
   it('passes on the failure when it cannot find out', async () => {

@@ -4,6 +4,7 @@ import { keepRegistered } from '../../../activities/node/keep-registered.js';
 import { DRYDOCK_ANNOTATIONS } from '../../../machine-config/api/flavour.js';
 import { file } from '../../support/fake-host.js';
 import { setUpNode, type NodeObject } from '../../support/node-under-test.js';
+import { PATIENCE } from '../../support/patience.js';
 
 describe('a worker whose Node was deleted', () => {
   const stop = { all: [] as AbortController[] };
@@ -39,22 +40,24 @@ describe('a worker whose Node was deleted', () => {
     void keep();
     await test.cluster.delete(KINDS.node, { name: 'n1' });
     await recreate();
-    await vi.waitFor(() =>
-      expect(test.annotations()).toMatchObject({
-        [DRYDOCK_ANNOTATIONS.worker]: '0.1.0',
-        [test.flavour.annotations.currentConfig]: target,
-        [test.flavour.annotations.state]: 'Done',
-      }),
+    await vi.waitFor(
+      () =>
+        expect(test.annotations()).toMatchObject({
+          [DRYDOCK_ANNOTATIONS.worker]: '0.1.0',
+          [test.flavour.annotations.currentConfig]: target,
+          [test.flavour.annotations.state]: 'Done',
+        }),
+      PATIENCE,
     );
   });
 
   it('waits for the new Node, and for an API server that does not answer', async () => {
     void keep();
     await test.cluster.delete(KINDS.node, { name: 'n1' });
-    await vi.waitFor(() => expect(failures.length).toBeGreaterThan(1));
+    await vi.waitFor(() => expect(failures.length).toBeGreaterThan(1), PATIENCE);
     test.cluster.failNext({ kind: 'Node', verb: 'get' }, { times: 2 });
     await recreate();
-    await vi.waitFor(() => expect(test.annotations()).toHaveProperty([DRYDOCK_ANNOTATIONS.worker], '0.1.0'));
+    await vi.waitFor(() => expect(test.annotations()).toHaveProperty([DRYDOCK_ANNOTATIONS.worker], '0.1.0'), PATIENCE);
   });
 
   it('writes nothing as long as the Node says what it did, and ends when it is told to', async () => {
@@ -65,7 +68,7 @@ describe('a worker whose Node was deleted', () => {
       if (verb === 'get') reads.count += 1;
     });
     const kept = keep();
-    await vi.waitFor(() => expect(reads.count).toBeGreaterThan(3));
+    await vi.waitFor(() => expect(reads.count).toBeGreaterThan(3), PATIENCE);
     expect(version()).toBe(before);
     for (const one of stop.all.splice(0)) one.abort();
     await kept;

@@ -227,7 +227,7 @@ describe('drain', () => {
     test.pod('agent', { kind: 'DaemonSet' });
     test.pod('mirror', { annotations: { 'kubernetes.io/config.mirror': 'x' } });
     test.pod('done', { kind: 'Job', phase: 'Succeeded' });
-    expect(await test.run('prepare', input)).toMatchObject({ pods: 2 });
+    await test.run('prepare', input);
     expect(await test.run('drain', input)).toEqual({ drained: true, evicted: 2, remaining: 0, blockers: [] });
     const left = await test.cluster.list(KINDS.pod);
     expect(left.map(({ metadata }) => metadata.name).sort()).toEqual(['agent', 'done', 'mirror']);

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { NodeActivities } from '../../../workflows/contract/activities.js';
 import { EnvironmentError, NODE_SETTINGS, parseEnvironment } from '../../../workers/config.js';
 import { Power } from '../../../workers/simulated-power.js';
+import { PATIENCE } from '../../support/patience.js';
 
 const STEP = { cluster: 'c', pool: 'p', node: 'n', nodeUid: 'u' };
 
@@ -20,7 +21,7 @@ describe('the power of a simulated machine', () => {
     const running = activities.release(STEP);
     const ended: string[] = [];
     void running.finally(() => ended.push('running'));
-    await expect.poll(() => begun).toBe(1);
+    await expect.poll(() => begun, PATIENCE).toBe(1);
     power.turnOff();
     finish();
     void activities.release(STEP).finally(() => ended.push('later'));

@@ -151,11 +151,7 @@ describe('the flavour', () => {
 
 describe('what cannot be rendered is refused with its file', () => {
   it.each([
-    [
-      'Butane',
-      'variant: fcos\nversion: 1.5.0\n',
-      'a.yaml (line 1): is a Butane file (variant: fcos), which is not supported yet',
-    ],
+    ['Butane', 'variant: fcos\nversion: 1.5.0\n', 'a.yaml:1:1: variant: this variant names no MachineConfig'],
     [
       'a bare Ignition config',
       '{"ignition": {"version": "3.4.0"}}',

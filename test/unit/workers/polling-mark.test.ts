@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { markPolling, removePollingMark, type PollingMarkOptions } from '../../../workers/polling-mark.js';
+import { PATIENCE } from '../../support/patience.js';
 
 let root: string;
 const mark = () => readFile(join(root, 'run/drydock/polling'), 'utf8');
@@ -63,7 +64,7 @@ test('a process that ends writes no mark', async () => {
   const stopping = new AbortController();
   const wanted = options([['node/n1/1.2.2/old']], stopping.signal);
   const marking = markPolling(wanted);
-  await vi.waitFor(() => expect(wanted.asked.length).toBeGreaterThan(0));
+  await vi.waitFor(() => expect(wanted.asked.length).toBeGreaterThan(0), PATIENCE);
   stopping.abort();
   await marking;
   await expect(mark()).rejects.toThrow('ENOENT');
