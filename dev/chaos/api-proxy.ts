@@ -58,6 +58,9 @@ export class ApiProxy {
   /** Open connections, and whose they are. */
   readonly #sockets = new Map<Socket, string>();
   readonly #weather = new Map<Audience, Weather>();
+  /** Also those whose handshake is not over, which would keep the server from closing. */
+  readonly #accepted = new Set<Socket>();
+  readonly #underWay = new Set<CallUnderWay>();
   #server: Server | undefined;
   #counts = { calls: 0, errors: 0, lostAnswers: 0, cuts: 0 };
 
@@ -75,6 +78,10 @@ export class ApiProxy {
     server.requestTimeout = 0;
     // As long as the API server's: who reuses an idle connection shall not meet its end.
     server.keepAliveTimeout = 180_000;
+    server.on('connection', (socket: Socket) => {
+      proxy.#accepted.add(socket);
+      socket.once('close', () => proxy.#accepted.delete(socket));
+    });
     server.on('secureConnection', (socket: TLSSocket) => proxy.#accept(socket));
     server.on('tlsClientError', () => undefined);
     await new Promise<void>((resolve, reject) => {
@@ -83,6 +90,10 @@ export class ApiProxy {
     });
     proxy.#server = server;
     return proxy;
+  }
+
+  get port(): number {
+    return (this.#server?.address() as AddressInfo).port;
   }
 
   /** How often what was made to go wrong. */
@@ -100,8 +111,7 @@ export class ApiProxy {
       user: name,
       agent: new Agent({ ca: this.#options.authority.certificate, cert, key, keepAlive: true }),
     });
-    const { port } = this.#server?.address() as AddressInfo;
-    config.clusters[0].cluster.server = `https://127.0.0.1:${port}`;
+    config.clusters[0].cluster.server = `https://127.0.0.1:${this.port}`;
     const file = kubeconfig.replace(/\.kubeconfig$/, '.chaos.kubeconfig');
     await writeFile(file, stringify(config, { lineWidth: 0 }), { mode: 0o600 });
     return file;
@@ -123,8 +133,27 @@ export class ApiProxy {
     this.#weather.clear();
   }
 
+  /** What goes wrong just now, for people. */
+  get weather(): string[] {
+    return [...this.#weather].flatMap(([audience, { errors, lostAnswers, cut }]) =>
+      cut || errors > 0 || lostAnswers > 0
+        ? [`${audience}: ${cut ? 'cut, ' : ''}errors ${errors}, lost answers ${lostAnswers}`]
+        : [],
+    );
+  }
+
+  /** Calls that have no whole answer since so many milliseconds, watches left out, for people. */
+  slowerThan(ms: number): string[] {
+    const now = Date.now();
+    return [...this.#underWay].flatMap(({ user, what, since }) =>
+      now - since < ms || what.includes('watch=true')
+        ? []
+        : [`${what} by ${user}, for ${Math.round((now - since) / 1000)} s`],
+    );
+  }
+
   async close(): Promise<void> {
-    for (const socket of this.#sockets.keys()) socket.destroy();
+    for (const socket of this.#accepted) socket.destroy();
     for (const { agent } of this.#identities.values()) agent.destroy();
     await new Promise((closed) => this.#server?.close(closed));
   }
@@ -181,7 +210,12 @@ export class ApiProxy {
       call.destroy();
       incoming.socket.destroy();
     };
-    answer.once('close', () => call.destroy());
+    const underWay = { user, what: `${incoming.method ?? ''} ${incoming.url ?? ''}`, since: Date.now() };
+    this.#underWay.add(underWay);
+    answer.once('close', () => {
+      this.#underWay.delete(underWay);
+      call.destroy();
+    });
     call.once('error', abandon);
     call.once('response', (response) => {
       response.once('error', abandon);
@@ -198,6 +232,13 @@ export class ApiProxy {
     });
     incoming.pipe(call);
   }
+}
+
+interface CallUnderWay {
+  readonly user: string;
+  readonly what: string;
+  /** Epoch milliseconds. */
+  readonly since: number;
 }
 
 interface Passing {

@@ -57,7 +57,14 @@ async function unsettled(ending: Ending): Promise<Unsettled[]> {
       return why === undefined ? [] : [{ name, why }];
     }),
   );
-  return found.flat();
+  return [...found.flat(), ...unsettledPools(ending)];
+}
+
+/** Of a pool in which nobody keeps a node back, everybody can read that it is done. */
+function unsettledPools({ observer, nodes }: Ending): Unsettled[] {
+  if (nodes.some((name) => observer.isKeptBack(name))) return [];
+  const pools = [...observer.world.pools.values()].filter(({ name }) => observer.world.members(name).length > 0);
+  return pools.filter(({ updated }) => !updated).map(({ name }) => ({ name, why: 'is a pool that is not Updated' }));
 }
 
 async function whyUnsettled(node: SeenNode, ending: Ending): Promise<string | undefined> {

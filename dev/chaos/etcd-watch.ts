@@ -1,6 +1,7 @@
 import { request, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseJsonLines } from '../../activities/kubernetes/list-watch.js';
+import { within } from './within.js';
 
 /** One change of one object, as etcd keeps it. */
 export interface StoredChange {
@@ -15,7 +16,7 @@ export interface StoredChange {
 export interface EtcdWatch {
   /** Rejects when changes were missed for good; otherwise it resolves when the watch was stopped. */
   readonly finished: Promise<void>;
-  /** Resolves when every change up to this moment has been told. */
+  /** Resolves when every change up to this moment has been told; rejects when that takes too long. */
   caughtUp(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -24,6 +25,8 @@ const PREFIX = '/registry/';
 /** One more than the prefix: etcd's end of a range is not part of it. */
 const PREFIX_END = '/registry0';
 const RETRY_MS = 200;
+const CATCH_UP_LIMIT_MS = 60_000;
+const ANSWER_LIMIT_MS = 10_000;
 
 interface WatchAnswer {
   readonly result?: {
@@ -81,7 +84,14 @@ export async function watchEtcd(server: string, onChange: (change: StoredChange)
     finished,
     async caughtUp() {
       const reached = await latestRevision(server);
-      while (next <= reached && !stopping.signal.aborted) await Promise.race([sleep(RETRY_MS), finished]);
+      const caughtUp = async () => {
+        while (next <= reached && !stopping.signal.aborted) await Promise.race([sleep(RETRY_MS), finished]);
+      };
+      await within(
+        CATCH_UP_LIMIT_MS,
+        `the observer, who is at revision ${next}, to see ${reached} of etcd`,
+        caughtUp(),
+      );
     },
     async stop() {
       stopping.abort();
@@ -104,14 +114,18 @@ function range(more: object): object {
 /** The revision of the last change under the prefix: the store's own may be ahead of it. */
 async function latestRevision(server: string): Promise<number> {
   const query = range({ limit: 1, keys_only: true, sort_order: 'DESCEND', sort_target: 'MOD' });
-  const answer = (await json(await post(server, '/v3/kv/range', query))) as { kvs?: { mod_revision: string }[] };
+  const answer = (await ask(server, query)) as { kvs?: { mod_revision: string }[] };
   return Number(answer.kvs?.[0]?.mod_revision ?? 0);
 }
 
 async function revisionOf(server: string): Promise<number> {
   const query = range({ limit: 1, keys_only: true });
-  const answer = (await json(await post(server, '/v3/kv/range', query))) as { header?: { revision?: string } };
+  const answer = (await ask(server, query)) as { header?: { revision?: string } };
   return Number(answer.header?.revision ?? 0);
+}
+
+async function ask(server: string, query: object): Promise<unknown> {
+  return json(await post(server, '/v3/kv/range', query, AbortSignal.timeout(ANSWER_LIMIT_MS)));
 }
 
 async function json(response: IncomingMessage): Promise<unknown> {

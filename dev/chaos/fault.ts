@@ -40,6 +40,27 @@ export type ClusterFault =
 
 export type Fault = ProcessFault | NetworkFault | ClusterFault;
 
+const EVERY_KIND: Record<Fault['kind'], true> = {
+  kill: true,
+  freeze: true,
+  cutApi: true,
+  cutTemporal: true,
+  apiErrors: true,
+  lostAnswers: true,
+  config: true,
+  maxUnavailable: true,
+  pause: true,
+  recreateNode: true,
+  relabelNode: true,
+  cordonNode: true,
+  uncordonNode: true,
+  holdNode: true,
+  releaseNode: true,
+  createPods: true,
+};
+/** Of all sorts of faults. */
+export const FAULT_KINDS: readonly string[] = Object.keys(EVERY_KIND);
+
 export interface PlannedFault {
   /** After the beginning. */
   readonly atMs: number;

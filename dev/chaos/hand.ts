@@ -25,6 +25,11 @@ interface NodePatch {
   };
   readonly spec?: object;
 }
+interface Trying {
+  readonly what: string;
+  readonly since: number;
+  refusal: string;
+}
 type StoredNode = KubernetesObject & { spec?: object; status?: { nodeInfo?: object } };
 
 /** The API server may be killed or frozen at that moment, and comes back. */
@@ -45,10 +50,20 @@ export class Hand {
   readonly #options: HandOptions;
   /** What was begun last with each object: acts on one object keep their order, however often they are tried. */
   readonly #last = new Map<string, Promise<void>>();
+  /** What is being tried. */
+  readonly #trying = new Set<Trying>();
   #acts = 0;
 
   constructor(options: HandOptions) {
     this.#options = options;
+  }
+
+  /** What is not done yet, for how long, and why. */
+  get unfinished(): string[] {
+    return [...this.#trying].map(({ what, since, refusal }) => {
+      const why = refusal === '' ? '' : `: ${refusal}`;
+      return `${what}, for ${Math.round((Date.now() - since) / 1000)} s${why}`;
+    });
   }
 
   async createPool(pool: string, maxUnavailable: number): Promise<void> {
@@ -154,17 +169,29 @@ export class Hand {
 
   /** Tries until it is done, after whatever was begun with the object before. */
   #insist(what: string, object: string, act: () => Promise<unknown>): Promise<void> {
-    const done = async () => {
-      await act();
-      return true;
-    };
     const before = this.#last.get(object) ?? Promise.resolve();
-    const ended = before
-      .catch(() => undefined)
-      .then(() => waitUntil(done, { what: `the API server to ${what}`, timeoutMs: PATIENCE_MS, intervalMs: RETRY_MS }))
-      .then(() => undefined);
+    const ended = before.catch(() => undefined).then(() => this.#try(what, act));
     this.#last.set(object, ended);
     return ended;
+  }
+
+  async #try(what: string, act: () => Promise<unknown>): Promise<void> {
+    const trying: Trying = { what, since: Date.now(), refusal: '' };
+    const done = async () => {
+      try {
+        await act();
+        return true;
+      } catch (error) {
+        trying.refusal = error instanceof Error ? error.message : String(error);
+        throw error;
+      }
+    };
+    this.#trying.add(trying);
+    try {
+      await waitUntil(done, { what: `the API server to ${what}`, timeoutMs: PATIENCE_MS, intervalMs: RETRY_MS });
+    } finally {
+      this.#trying.delete(trying);
+    }
   }
 
   #patchNode(node: string, patch: NodePatch): Promise<void> {

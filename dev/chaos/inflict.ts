@@ -3,7 +3,9 @@ import type { ApiProxy } from './api-proxy.js';
 import type { ClusterFault, Fault, NetworkFault, PlannedFault, ProcessFault, ProcessName } from './fault.js';
 import type { Hand } from './hand.js';
 import type { Keeper, MortalProcess } from './keeper.js';
+import type { Kubelets } from './kubelets.js';
 import type { TemporalLink } from './temporal-link.js';
+import { within } from './within.js';
 
 /** What faults are played on. */
 export interface Stage {
@@ -12,32 +14,37 @@ export interface Stage {
   readonly apiProxy: ApiProxy;
   readonly temporalLink: TemporalLink;
   readonly hand: Hand;
-  /** Starts the lab's kubelets anew once the API server is ready. */
-  renewKubelets(): Promise<void>;
+  readonly kubelets: Kubelets;
 }
 
 export interface InflictOptions {
   readonly stage: Stage;
   readonly plan: readonly PlannedFault[];
   readonly onFault: (fault: Fault) => void;
+  /** The fault is over, and what it broke is mended. */
+  readonly onMended?: (fault: Fault) => void;
   /** Ends before the plan does; what is under way is mended all the same. */
   readonly signal?: AbortSignal;
 }
 
+/** Longer than the API server, etcd and Temporal may need to be ready, and people to do what they were about to. */
+const MENDING_LIMIT_MS = 300_000;
+
 /** Plays the plan, each fault at its time. Resolves when the last one is over and mended; rejects if one cannot be. */
-export async function inflict({ stage, plan, onFault, signal }: InflictOptions): Promise<void> {
+export async function inflict({ stage, plan, onFault, onMended, signal }: InflictOptions): Promise<void> {
   const startedAt = Date.now();
   const under: Promise<void>[] = [];
   for (const { atMs, fault } of plan) {
     await pause(Math.max(0, startedAt + atMs - Date.now()), signal);
     if (signal?.aborted === true) break;
     onFault(fault);
-    const played = play(stage, fault, signal);
+    const played = play(stage, fault, signal).then(() => onMended?.(fault));
     // Told at the end, when all the others are mended too.
     played.catch(() => undefined);
     under.push(played);
   }
-  const failed = (await Promise.allSettled(under)).find((result) => result.status === 'rejected');
+  const all = await within(MENDING_LIMIT_MS, 'the last faults to be over and mended', Promise.allSettled(under));
+  const failed = all.find((result) => result.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
 }
 
@@ -57,7 +64,7 @@ function play(stage: Stage, fault: Fault, signal?: AbortSignal): Promise<void> {
 }
 
 async function playOnProcess(stage: Stage, fault: ProcessFault, signal?: AbortSignal): Promise<void> {
-  const { processes, keeper } = stage;
+  const { processes, keeper, kubelets } = stage;
   const process = processes[fault.process];
   if (fault.kind === 'freeze') {
     await process.kill('SIGSTOP');
@@ -68,8 +75,7 @@ async function playOnProcess(stage: Stage, fault: ProcessFault, signal?: AbortSi
   await keeper.takeAway(process);
   await pause(fault.forMs, signal);
   await keeper.bringBack(process);
-  // kwok goes on with Leases as it knew them before the API server ended, and never renews one again.
-  if (fault.process === 'apiServer' || fault.process === 'etcd') await stage.renewKubelets();
+  if (fault.process === 'apiServer' || fault.process === 'etcd') await kubelets.renew();
 }
 
 /** Two faults of one sort may overlap: the later one decides. */

@@ -1,5 +1,5 @@
 import { AUDIENCES, PROCESS_NAMES, type ClusterFault, type Fault, type PlannedFault } from './fault.js';
-import { Random } from './random.js';
+import { Deck, Random } from './random.js';
 
 /** On whom faults are played. */
 export interface Cast {
@@ -22,7 +22,7 @@ export interface PlanOptions {
 }
 
 /** Shortest and longest time from one fault of a sort to its next, in milliseconds. */
-const EVERY = { process: [6_000, 14_000], network: [8_000, 20_000], config: [12_000, 35_000] } as const;
+const EVERY = { process: [5_000, 11_000], network: [6_000, 14_000], config: [12_000, 35_000] } as const;
 const EVERY_POOL_CHANGE = [8_000, 20_000] as const;
 const EVERY_NODE_CHANGE = [4_000, 9_000] as const;
 /** So long after it was brought back a process is left alone, so that something gets done. */
@@ -84,8 +84,9 @@ function sequence({ seed, stream, durationMs, every }: Sequence, choose: Choose)
 /** A process that is away, or has just come back, is not chosen again. */
 function processFaults(): Choose {
   const busyUntil = new Map<string, number>();
+  const deck = new Deck(PROCESS_NAMES);
   return (random, atMs) => {
-    const process = random.pick(PROCESS_NAMES);
+    const process = deck.pick(random);
     const freezes = random.fraction() < 0.35;
     const longest = freezes ? ({ ...LONGEST_FREEZE_MS } as Record<string, number>)[process] : 8_000;
     const forMs = random.between(500, longest ?? FREEZE_OF_A_WORKER_MS);
@@ -96,12 +97,13 @@ function processFaults(): Choose {
 }
 
 function networkFaults(): Choose {
+  const deck = new Deck(['cutApi', 'cutTemporal', 'apiErrors', 'apiErrors', 'lostAnswers'] as const);
   return (random) => {
-    const kind = random.pick(['cutApi', 'cutTemporal', 'apiErrors', 'apiErrors', 'lostAnswers'] as const);
-    const audience = random.pick(AUDIENCES);
+    const kind = deck.pick(random);
+    const audience = random.pick([...AUDIENCES, 'everybody'] as const);
     const short = random.between(200, 5_000);
     const long = random.between(4_000, 15_000);
-    const share = random.between(10, 50) / 100;
+    const share = random.between(20, 60) / 100;
     if (kind === 'cutTemporal') return { kind, forMs: short };
     if (kind === 'cutApi') return { kind, audience, forMs: short };
     return { kind, audience, share, forMs: long };
@@ -138,9 +140,10 @@ function nodeFaults(cast: Cast): Choose {
     held: new Set(cast.held),
     goneUntil: new Map(),
   };
+  const deck = new Deck(NODE_FAULTS);
   return (random, atMs) => {
     const node = random.pick(world.names);
-    const kind = random.pick(NODE_FAULTS);
+    const kind = deck.pick(random);
     const [pool, other, forMs] = [random.pick(cast.pools), random.fraction(), random.between(1_000, 15_000)];
     if (kind === 'createPods') return { kind, app: random.pick(cast.apps), count: random.between(1, 3) };
     if ((world.goneUntil.get(node) ?? 0) > atMs) return undefined;

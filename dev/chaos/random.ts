@@ -30,3 +30,21 @@ export class Random {
     return picked;
   }
 }
+
+/** Picks everything once, in random order, before anything twice: even a short run leaves nothing out. */
+export class Deck<T> {
+  readonly #all: readonly T[];
+  #left: T[] = [];
+
+  constructor(all: readonly T[]) {
+    this.#all = all;
+  }
+
+  pick(random: Random): T {
+    if (this.#left.length === 0) this.#left = [...this.#all];
+    const index = random.between(0, this.#left.length - 1);
+    const [picked] = this.#left.splice(index, 1);
+    if (picked === undefined) throw new Error('nothing to pick from');
+    return picked;
+  }
+}

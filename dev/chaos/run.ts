@@ -5,6 +5,8 @@ import { inflict } from './inflict.js';
 import type { Seen, Violation } from './observer/observer.js';
 import { MOST_CORDONED, planFaults } from './plan.js';
 import { setStage, type ChaosStage } from './stage.js';
+import { withState } from './state.js';
+import { within } from './within.js';
 
 /** Builds of the control worker with a fault in them, by name. */
 export const PLANTS = { 'no-throttle': 'test/chaos/no-throttle-control.ts' } as const;
@@ -19,6 +21,8 @@ export interface ChaosOptions {
   readonly plant?: Plant;
   /** Leaves processes and connections alone. Default false. */
   readonly onlyCluster?: boolean;
+  /** The run fails when it is not over after this time, from the beginning. Default: long after the faults. */
+  readonly limitMs?: number;
   /** Where data and logs are kept. Default: nowhere. */
   readonly directory?: string;
   readonly say: (line: string) => void;
@@ -45,6 +49,8 @@ export interface ChaosResult {
 }
 
 const DEFAULT_NODES = 30;
+/** More than all that is waited for before and after the faults may take. */
+const DEFAULT_LIMIT_MS = 30 * 60_000;
 /** Whatever is still cordoned by somebody, the others get a slot. */
 const MAX_UNAVAILABLE_AT_THE_END = MOST_CORDONED + 3;
 
@@ -53,26 +59,20 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const startedAt = Date.now();
   const say = (line: string) => options.say(`${((Date.now() - startedAt) / 1000).toFixed(1).padStart(7)}s  ${line}`);
   const { seed, durationMs, plant, onlyCluster = false, nodes = DEFAULT_NODES } = options;
+  const deadline = startedAt + (options.limitMs ?? durationMs + DEFAULT_LIMIT_MS);
   const cast = castOf(nodes);
   const plan = planFaults({ seed, durationMs, cast, onlyCluster });
   const stage = await setStage({
     cast,
     seed,
     say,
+    deadline,
     ...(plant === undefined ? {} : { controlProgram: PLANTS[plant] }),
     ...(options.directory === undefined ? {} : { directory: options.directory }),
   });
+  const run = new Run({ stage, plan, nodes: Object.keys(cast.nodes), plant: plant ?? null, say });
   try {
-    const run = new Run(stage, plan, say);
-    await run.play(plant !== undefined);
-    const ending = {
-      observer: stage.observer,
-      nodes: Object.keys(cast.nodes),
-      revisions: run.revisions,
-      rootOf: stage.rootOf,
-    };
-    const unconverged = plant === undefined ? await endWell(stage, ending, say) : null;
-    await stage.watch.caughtUp();
+    const unconverged = await within(deadline - Date.now(), 'the whole run to end', run.toItsEnd());
     const { violations, seen } = stage.observer;
     return {
       seed,
@@ -88,70 +88,118 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       unconverged,
       ok: violations.length === 0 && unconverged === null,
     };
+  } catch (error) {
+    throw await withState(`${describeError(error)}; in the middle of: ${run.doing}`, stage);
   } finally {
+    run.abandon();
     await stage.stop();
   }
 }
 
+const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+interface RunOptions {
+  readonly stage: ChaosStage;
+  readonly plan: readonly PlannedFault[];
+  /** Names of all nodes that there must be at the end. */
+  readonly nodes: readonly string[];
+  readonly plant: Plant | null;
+  readonly say: (line: string) => void;
+}
+
 class Run {
   readonly played: Record<string, number> = {};
+  readonly #options: RunOptions;
   /** What each pool's config says by now. */
-  readonly revisions = new Map<string, Revision>();
-  readonly #stage: ChaosStage;
-  readonly #plan: readonly PlannedFault[];
-  readonly #say: (line: string) => void;
+  readonly #revisions = new Map<string, Revision>();
+  /** Faults that are not mended yet. */
+  readonly #underWay = new Set<Fault>();
+  readonly #ending = new AbortController();
+  #phase = 'setting the stage';
 
-  constructor(stage: ChaosStage, plan: readonly PlannedFault[], say: (line: string) => void) {
-    this.#stage = stage;
-    this.#plan = plan;
-    this.#say = say;
+  constructor(options: RunOptions) {
+    this.#options = options;
   }
 
-  async play(untilViolation: boolean): Promise<void> {
-    this.#say(`Everything has joined; ${this.#plan.length} faults begin`);
-    const { observer, watch } = this.#stage;
-    const ending = new AbortController();
+  /** What is going on just now. */
+  get doing(): string {
+    const faults = [...this.#underWay].map(describeFault);
+    return [this.#phase, ...faults].join('; ');
+  }
+
+  /** Ends the faults that are under way. */
+  abandon(): void {
+    this.#ending.abort();
+  }
+
+  /** @returns why not everything converged; null: it did, or nobody waited for that. */
+  async toItsEnd(): Promise<string | null> {
+    const { stage, plan, plant } = this.#options;
+    this.#begin(`Everything has joined; ${plan.length} faults begin`);
+    await this.#play();
+    const unconverged = plant === null ? await this.#endWell() : null;
+    this.#phase = 'the observer reads what is left';
+    await stage.watch.caughtUp();
+    return unconverged;
+  }
+
+  async #play(): Promise<void> {
+    const { stage, plan, plant } = this.#options;
     const look = setInterval(() => {
-      if (untilViolation && observer.violations.length > 0) ending.abort();
+      if (plant !== null && stage.observer.violations.length > 0) this.abandon();
     }, 200);
-    watch.finished.catch(() => ending.abort());
+    stage.watch.finished.catch(() => this.abandon());
     try {
-      const onFault = (fault: Fault) => this.#note(fault);
-      await inflict({ stage: this.#stage, plan: this.#plan, onFault, signal: ending.signal });
+      await inflict({
+        stage,
+        plan,
+        onFault: (fault) => this.#note(fault),
+        onMended: (fault) => this.#underWay.delete(fault),
+        signal: this.#ending.signal,
+      });
     } finally {
       clearInterval(look);
     }
   }
 
-  #note(fault: Fault): void {
-    this.played[fault.kind] = (this.played[fault.kind] ?? 0) + 1;
-    if (fault.kind === 'config') this.revisions.set(fault.pool, fault.revision);
-    this.#say(describeFault(fault));
+  #begin(phase: string): void {
+    this.#phase = phase;
+    this.#options.say(phase);
   }
-}
 
-/** No more faults: first everything that nobody keeps back has to get there, then, let go, the rest. Says why it did not. */
-async function endWell(stage: ChaosStage, ending: Ending, say: (line: string) => void): Promise<string | null> {
-  const { hand, apiProxy, temporalLink, observer } = stage;
-  apiProxy.clear();
-  temporalLink.mend();
-  say('The faults are over; waiting until everything has converged');
-  for (const pool of observer.world.pools.keys()) {
-    if (pool !== 'master') await hand.setPool(pool, { paused: false, maxUnavailable: MAX_UNAVAILABLE_AT_THE_END });
+  #note(fault: Fault): void {
+    this.#underWay.add(fault);
+    this.played[fault.kind] = (this.played[fault.kind] ?? 0) + 1;
+    if (fault.kind === 'config') this.#revisions.set(fault.pool, fault.revision);
+    this.#options.say(describeFault(fault));
   }
-  try {
-    await converge(ending);
-    say('Converged; letting go the nodes that are cordoned or held by somebody');
-    for (const { name, hold, unschedulable } of observer.world.nodes.values()) {
-      if (hold !== '') await hand.release(name);
-      if (unschedulable) await hand.uncordon(name);
+
+  /** No more faults: first everything that nobody keeps back has to get there, then, let go, the rest. */
+  async #endWell(): Promise<string | null> {
+    const { stage, nodes } = this.#options;
+    const { hand, apiProxy, temporalLink, observer, rootOf } = stage;
+    const ending: Ending = { observer, nodes, revisions: this.#revisions, rootOf };
+    apiProxy.clear();
+    temporalLink.mend();
+    this.#begin('The faults are over; waiting until everything has converged');
+    for (const pool of observer.world.pools.keys()) {
+      if (pool !== 'master') await hand.setPool(pool, { paused: false, maxUnavailable: MAX_UNAVAILABLE_AT_THE_END });
     }
-    await converge(ending);
-    say('Converged');
-    return null;
-  } catch (error) {
-    if (!(error instanceof NotConverged)) throw error;
-    say(error.message);
-    return error.message;
+    try {
+      await converge(ending);
+      this.#begin('Converged; letting go the nodes that are cordoned or held by somebody');
+      for (const { name, hold, unschedulable } of observer.world.nodes.values()) {
+        if (hold !== '') await hand.release(name);
+        if (unschedulable) await hand.uncordon(name);
+      }
+      await converge(ending);
+      this.#begin('Converged');
+      return null;
+    } catch (error) {
+      if (!(error instanceof NotConverged)) throw error;
+      const { message } = await withState(error, stage);
+      this.#options.say(message);
+      return message;
+    }
   }
 }

@@ -7,6 +7,7 @@ export interface TemporalLink {
   /** Ends every connection and refuses new ones, until it is mended. */
   cut(): void;
   mend(): void;
+  readonly isCut: boolean;
   close(): Promise<void>;
 }
 
@@ -40,6 +41,9 @@ export async function startTemporalLink(upstream: string): Promise<TemporalLink>
   const end = () => sockets.forEach((socket) => socket.destroy());
   return {
     address: `127.0.0.1:${String((server.address() as AddressInfo).port)}`,
+    get isCut() {
+      return isCut;
+    },
     cut() {
       isCut = true;
       end();
@@ -48,6 +52,7 @@ export async function startTemporalLink(upstream: string): Promise<TemporalLink>
       isCut = false;
     },
     async close() {
+      isCut = true;
       end();
       await new Promise((closed) => server.close(closed));
     },

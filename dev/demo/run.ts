@@ -7,6 +7,7 @@ import { readManifests } from '../../client/manifest-files.js';
 import { isFullyUpdated, reportPool, type PoolReport } from '../../client/pool-report.js';
 import { apiFlavour } from '../../machine-config/api/flavour.js';
 import type { MachineConfigPool } from '../../machine-config/api/machine-config-pool.js';
+import { prepareWebhook } from '../webhook.js';
 import { startDrydock, type DrydockProcesses } from '../drydock-processes.js';
 import { startLab, type Lab, type LabNode } from '../lab.js';
 import { waitUntil } from '../processes/wait-until.js';
@@ -120,7 +121,8 @@ async function prepareCluster(
 ): Promise<{ processes: DrydockProcesses; realNodes: RealNode[] }> {
   const { lab, client, tell } = preparation;
   tell('Installing the API: CRDs, pools, base configs');
-  await install({ client, flavour });
+  const webhook = await prepareWebhook(lab);
+  await install({ client, flavour, webhook: webhook.place });
   await client.patch(
     flavour.machineConfigPool,
     { name: 'worker' },
@@ -130,7 +132,7 @@ async function prepareCluster(
   tell(`Creating ${nodes.length} nodes`);
   await lab.kubernetes.createNodes(nodes);
   tell('Starting the control worker and a node worker for each node');
-  const processes = await startDrydock(lab, { nodes: nodes.map(({ name }) => name), awayMs: 3000 });
+  const processes = await startDrydock(lab, { nodes: nodes.map(({ name }) => name), awayMs: 3000, webhook });
   const realNodes = await startDemoMachines(lab, preparation.realNodes, tell);
   tell('Deploying workloads with PodDisruptionBudgets');
   await createWorkloads(client, [

@@ -33,9 +33,9 @@ export interface BuiltPackage {
 const PROJECT = fileURLToPath(new URL('../../', import.meta.url));
 const FOLDERS = ['machine-config', 'workflows', 'activities', 'workers', 'ignition-server', 'client'];
 const ENTRIES = {
-  node: ['workers/node.ts'],
-  // With the command for administrators.
-  control: ['workers/control.ts', 'client/installed.ts'],
+  node: ['workers/node.ts', 'workers/first-boot.ts'],
+  // With the server for first boots and the command for administrators.
+  control: ['workers/control.ts', 'ignition-server/main.ts', 'client/installed.ts'],
 } as const satisfies Record<PackageKind, readonly string[]>;
 
 /** Old builds of a package stay this long, since another run may be copying one. */
@@ -136,13 +136,20 @@ async function fingerprint(inputs: PackageInputs): Promise<string> {
   add(...(await runtimeRecipe(inputs)));
   for (const [path, code] of inputs.program.files) add(path, code);
   add(inputs.workflowBundle ?? '');
-  for (const folder of deployed(inputs.kind)) add(...(await contentsBelow(folder)));
+  for (const folder of [...deployed(inputs.kind), ...besideProgram(inputs.kind)]) {
+    add(...(await contentsBelow(folder)));
+  }
   return hash.digest('hex');
 }
 
 /** What lies in the package as it lies there: scripts and units. */
 function deployed(kind: PackageKind): readonly string[] {
   return ['deploy/shared', `deploy/${kind}`];
+}
+
+/** What the program reads as it runs, in the same place beside it as in a clone. */
+function besideProgram(kind: PackageKind): readonly string[] {
+  return kind === 'control' ? ['templates'] : [];
 }
 
 /** Of the part that changes only with the dependencies. */
@@ -204,6 +211,9 @@ async function fillPackage(
 ): Promise<void> {
   const folder = join(directory, name);
   await writeProgram(inputs, join(folder, 'lib'));
+  for (const each of besideProgram(inputs.kind)) {
+    await cp(join(PROJECT, each), join(folder, 'lib', each), { recursive: true });
+  }
   for (const from of deployed(inputs.kind)) await cp(join(PROJECT, from), folder, { recursive: true });
   await mkdir(join(folder, 'licences'));
   await copyFile(join(PROJECT, 'LICENSE'), join(folder, 'licences/drydock'));

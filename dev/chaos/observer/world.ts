@@ -35,6 +35,8 @@ export interface SeenPool {
   /** The slots that were granted lately: which node, and when. */
   readonly grants: readonly { readonly node: string; readonly at: string }[];
   readonly updated: boolean;
+  /** For what it says that it waits. */
+  readonly waiting: string;
 }
 
 export interface SeenPod {
@@ -89,7 +91,12 @@ interface ObjectInStore {
     readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> };
   };
   readonly status?: {
-    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly reason?: string }[];
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status: string;
+      readonly reason?: string;
+      readonly message?: string;
+    }[];
     readonly nodeInfo?: { readonly bootID?: string };
   };
 }
@@ -177,6 +184,7 @@ function poolIn({ metadata = {}, spec = {}, status }: ObjectInStore): SeenPool {
     target: spec.configuration?.name ?? '',
     grants: grantsIn(metadata.annotations?.[DRYDOCK_ANNOTATIONS.lastGrant]),
     updated: isTrue(status, 'Updated'),
+    waiting: status?.conditions?.find(({ type, status: is }) => type === 'Waiting' && is === 'True')?.message ?? '',
   };
 }
 

@@ -1,9 +1,10 @@
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import { connect, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { KINDS, type KubernetesClient } from '../../../activities/kubernetes/client.js';
 import { createKubernetesClient, type ClosableKubernetesClient } from '../../../activities/kubernetes/rest.js';
 import { ApiProxy } from '../../../dev/chaos/api-proxy.js';
@@ -100,6 +101,15 @@ describe('the proxy of the chaos test', () => {
     proxy.set('control', { cut: false });
     await expect(getAs(CONTROL)).resolves.toBeDefined();
     expect(proxy.counts.cuts).toBeGreaterThan(0);
+  });
+
+  it('closes while a connection is being made that never gets on', async () => {
+    const stranger = connect(proxy.port, '127.0.0.1').on('error', () => undefined);
+    onTestFinished(() => void stranger.destroy());
+    await once(stranger, 'connect');
+    // Later than the stranger, who is accepted therefore.
+    await getAs(CONTROL);
+    await Promise.all([once(stranger, 'close'), proxy.close()]);
   });
 });
 

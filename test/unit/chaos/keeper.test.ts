@@ -20,8 +20,16 @@ class Process implements MortalProcess {
   }
 }
 
+/** One that starts and is never ready. */
+class NeverReady extends Process {
+  override restart(): Promise<void> {
+    this.starts += 1;
+    return new Promise(() => undefined);
+  }
+}
+
 function keeperOf(...processes: Process[]): Keeper {
-  const keeper = new Keeper(processes, 10);
+  const keeper = new Keeper(processes, { lookEveryMs: 10 });
   onTestFinished(() => keeper.stop());
   return keeper;
 }
@@ -33,6 +41,18 @@ describe('the keeper of the chaos test', () => {
     await process.kill();
     await waitUntil(() => Promise.resolve(process.pid !== undefined), { what: 'a restart', timeoutMs: 5_000 });
     expect(keeper.ended).toEqual({ 'control-1': 1 });
+  });
+
+  it('starts one again while another is not ready yet, and that one only once', async () => {
+    const slow = new NeverReady();
+    const other = new Process();
+    keeperOf(slow, other);
+    await Promise.all([slow.kill(), other.kill()]);
+    const started = (times: number) => () => Promise.resolve(other.pid !== undefined && other.starts === times);
+    await waitUntil(started(1), { what: 'a restart', timeoutMs: 5_000 });
+    await other.kill();
+    await waitUntil(started(2), { what: 'one more', timeoutMs: 5_000 });
+    expect(slow.starts).toBe(1);
   });
 
   it('leaves one that was taken away to whoever did that', async () => {

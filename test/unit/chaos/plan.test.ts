@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { castOf } from '../../../dev/chaos/cast.js';
-import { describeFault, PROCESS_NAMES } from '../../../dev/chaos/fault.js';
+import { describeFault, FAULT_KINDS, PROCESS_NAMES } from '../../../dev/chaos/fault.js';
 import { planFaults } from '../../../dev/chaos/plan.js';
+import { Deck, Random } from '../../../dev/chaos/random.js';
 
 const MINUTE_MS = 60_000;
 const cast = castOf(30);
@@ -30,7 +31,16 @@ describe('the plan of the chaos test', () => {
     const planned = plan(1).map(({ fault }) => fault);
     const killed = planned.flatMap((fault) => (fault.kind === 'kill' ? [fault.process] : []));
     expect(new Set(killed)).toEqual(new Set(PROCESS_NAMES));
-    expect(new Set(planned.map(({ kind }) => kind)).size).toBe(16);
+    expect(new Set(planned.map(({ kind }) => kind))).toEqual(new Set(FAULT_KINDS));
+  });
+
+  it('picks each process once before any twice', () => {
+    const random = new Random(6, 'test');
+    const deck = new Deck(PROCESS_NAMES);
+    for (let round = 0; round < 5; round += 1) {
+      const picked = PROCESS_NAMES.map(() => deck.pick(random));
+      expect([...picked].sort()).toEqual([...PROCESS_NAMES].sort());
+    }
   });
 
   it('never takes a process that is away or has just come back', () => {

@@ -1,30 +1,31 @@
-/*
- * Not among the tests of `npm test` yet: the only run since the control worker has an identity of its own did not end
- * within its 25 minutes, and why is not known. `npm run chaos` does the same by hand.
- */
-
 import { describe, expect, it } from 'vitest';
-import { PROCESS_NAMES } from '../../dev/chaos/fault.js';
+import { FAULT_KINDS, PROCESS_NAMES } from '../../dev/chaos/fault.js';
 import { describeResult } from '../../dev/chaos/report.js';
 import { runChaos, type ChaosOptions, type ChaosResult } from '../../dev/chaos/run.js';
 
-/** A busy machine needs minutes to set the stage, and the end is as patient as the long run's. */
-const TIMEOUT_MS = 1_500_000;
-/** A seed whose first 75 s do. */
-const KILLS_EVERY_PROCESS = 38;
+/** Three minutes on two cores with nothing else to do, and twice that beside other tests. */
+const LIMIT_MS = 600_000;
+/** A run that is at its limit ends its processes, and says in which state everything was. */
+const TIMEOUT_MS = LIMIT_MS + 120_000;
+/** A seed that plays every sort of fault in the time, and kills each process for long enough to be missed. */
+const PLAYS_EVERYTHING = 2366;
 
 /** The result, and what a person needs to see why. */
 async function run(options: Omit<ChaosOptions, 'say'>): Promise<{ result: ChaosResult; story: string }> {
   const lines: string[] = [];
-  const result = await runChaos({ ...options, say: (line) => lines.push(line) });
-  return { result, story: [...lines, ...describeResult(result)].join('\n') };
+  try {
+    const result = await runChaos({ ...options, limitMs: LIMIT_MS, say: (line) => lines.push(line) });
+    return { result, story: [...lines, ...describeResult(result)].join('\n') };
+  } catch (error) {
+    throw new Error([...lines, String(error)].join('\n'), { cause: error });
+  }
 }
 
 describe('whatever goes wrong', () => {
   it(
     'no promise is broken, and everything converges',
     async () => {
-      const { result, story } = await run({ seed: KILLS_EVERY_PROCESS, durationMs: 75_000 });
+      const { result, story } = await run({ seed: PLAYS_EVERYTHING, durationMs: 75_000 });
       expect(result.violations, story).toEqual([]);
       expect(result.unconverged, story).toBeNull();
       expect(result.ok).toBe(true);
@@ -33,7 +34,8 @@ describe('whatever goes wrong', () => {
       expect(result.seen.reboots, story).toBeGreaterThan(result.nodes / 2);
       expect(result.seen.evictions, story).toBeGreaterThan(0);
       for (const name of PROCESS_NAMES) expect(story).toContain(`kill ${name} `);
-      expect(result.faults, story).toMatchObject({ freeze: expect.any(Number) as number });
+      expect(Object.keys(result.faults).sort(), story).toEqual([...FAULT_KINDS].sort());
+      for (const what of ['errors', 'lostAnswers', 'cuts']) expect(result.calls[what], story).toBeGreaterThan(10);
     },
     TIMEOUT_MS,
   );
