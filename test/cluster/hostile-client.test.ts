@@ -3,7 +3,7 @@ import { KINDS } from '../../activities/kubernetes/client.js';
 import { CONTROL_TASK_QUEUE, nodeTaskQueue, rollOutPoolId, updateNodeId } from '../../workflows/contract/ids.js';
 import { DEFAULT_TUNING } from '../../workflows/contract/inputs.js';
 import type { HostileAnswer } from '../support/hostile-workflows.js';
-import { FleetLab, POOL } from '../support/fleet-lab.js';
+import { FILE, flavour, FleetLab, POOL } from '../support/fleet-lab.js';
 import { HostileClient, NODE_STEPS } from '../support/hostile-client.js';
 
 const NODES = ['worker-1', 'worker-2', 'worker-3'] as const;
@@ -254,6 +254,31 @@ describe('a hostile client of Temporal', { timeout: 400_000 }, () => {
     for (const handle of await hostile.running()) await handle.terminate('cleaned up').catch(() => undefined);
     await lab.revise('seventh');
     await lab.untilUpdated('seventh');
+    expect(lab.observer).toMatchObject({ violations: [], mostTaken: 1 });
+  });
+
+  it('has no node cordoned or drained whose update costs neither, although the node is granted it', async () => {
+    const boots = await lab.boots();
+    const nodeDisruptionPolicy = { files: [{ path: `/${FILE}`, actions: [{ type: 'None' }] }] };
+    await lab.admin.patch(flavour.machineConfiguration, { name: 'cluster' }, { spec: { nodeDisruptionPolicy } });
+    // A gate keeps the rollout from starting, and nobody else: so the node is granted its update, and nothing runs it.
+    const never = { name: 'never', available: { selector: { matchLabels: { app: 'none' } }, namespace: 'default' } };
+    await lab.changePool({ rollout: { gates: { betweenNodes: [never] } } });
+    const target = await lab.revise('eighth');
+    await lab.addPod(FREE_POD, OLDEST, false);
+    const step = await stepOf(OLDEST, target);
+    const granted = await hostile.ask(CONTROL_TASK_QUEUE, 'assign', { ...step, intent: 'start' });
+    expect(granted).toMatchObject({ kind: 'done', result: { outcome: 'granted', target } });
+    for (const name of ['cordon', 'drain', 'cordon', 'drain']) {
+      expect(await hostile.askNode(OLDEST, name, step), name).toMatchObject({ kind: 'refused', code: 'NotGranted' });
+    }
+    expect(await lab.facts(OLDEST)).toMatchObject({ unschedulable: false, desired: target });
+    expect(await lab.pods()).toContain(FREE_POD);
+
+    await lab.changePool({ rollout: null });
+    await lab.untilUpdated('eighth');
+    expect(await lab.boots()).toEqual(boots);
+    expect(await lab.pods()).toContain(FREE_POD);
     expect(lab.observer).toMatchObject({ violations: [], mostTaken: 1 });
   });
 });

@@ -174,7 +174,7 @@ export function describeNodeSteps(cluster: () => RealCluster, control: () => Rea
       await admin.patch(KINDS.node, { name: 'spare' }, { spec: { unschedulable: null } });
       await budgetAllows('cart', 0);
 
-      expect(await node.run('prepare')).toMatchObject({ target: node.target, disruption: 'reboot', pods: 1 });
+      expect(await node.run('prepare')).toMatchObject({ target: node.target, disruption: 'reboot' });
       expect(await node.run('cordon')).toEqual({ ours: true });
       expect(await cluster().node(node.name)).toMatchObject({
         metadata: { annotations: { [DRYDOCK_ANNOTATIONS.cordonedFor]: node.target } },

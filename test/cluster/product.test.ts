@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import { RealCluster, type RealControl } from '../support/real-cluster.js';
 import { describeAdmission } from './admission.js';
+import { describeAdmissionOfConfigs } from './admission-of-configs.js';
 import { describeAssignment } from './assignment.js';
+import { describeCertificates } from './certificates.js';
 import { describeControlPlane } from './control-plane.js';
 import { describeDefinitions } from './definitions.js';
 import { describeGates } from './gates.js';
@@ -11,6 +13,8 @@ import { describeNodeSteps } from './node-steps.js';
 import { describePoolReports } from './pool-reports.js';
 import { describePoolStatus } from './pool-status.js';
 import { describeRender } from './render.js';
+import { describeRights, describeRoles } from './rights.js';
+import { describeWebhook } from './webhook.js';
 import { describeWatches } from './watches.js';
 
 let cluster: RealCluster;
@@ -25,6 +29,7 @@ afterAll(async () => {
 // One cluster for all, in this order: the first wants it empty, the last kills its API server.
 describeInstallation(() => cluster);
 describeDefinitions(() => cluster);
+describeAdmissionOfConfigs(() => cluster);
 
 describe('with a control worker', () => {
   let control: RealControl;
@@ -34,7 +39,9 @@ describe('with a control worker', () => {
   describeAdmission(
     () => cluster,
     () => control,
+    'openshift',
   );
+  describeRoles(() => cluster);
   describePoolStatus(
     () => cluster,
     () => control,
@@ -44,6 +51,10 @@ describe('with a control worker', () => {
     () => control,
   );
   describeNodeIdentity(
+    () => cluster,
+    () => control,
+  );
+  describeCertificates(
     () => cluster,
     () => control,
   );
@@ -67,6 +78,17 @@ describe('with a control worker', () => {
     () => cluster,
     () => control,
   );
+  describeWebhook(
+    () => cluster,
+    () => control,
+  );
+  // Late: kubectl cannot tell the short names of two groups apart.
+  describeAdmission(
+    () => cluster,
+    () => control,
+    'alauda',
+  );
+  describeRights(() => cluster);
 });
 
 describeWatches(() => cluster);

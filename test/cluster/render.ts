@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { collectRendered } from '../../activities/cluster/collect-rendered.js';
 import type {
   MachineConfigResource,
   MachineConfigurationResource,
@@ -180,6 +181,28 @@ export function describeRender(cluster: () => RealCluster, control: () => RealCo
       await files(null);
       expect(await renderedAs()).toBe(name);
       expect(readPolicies(await config(name))).toEqual(DEFAULT_POLICIES);
+    });
+
+    test('configs that nothing names any more are deleted once they are old, with the rights of a control worker', async () => {
+      const { admin, flavour, uid } = cluster();
+      const settings = { metadata: { name: 'machine-config-controller' }, spec: { keepRenderedConfigs: 0 } };
+      await admin.create(flavour.controllerConfig, settings);
+      const named = await renderedAs();
+      const own = async () => {
+        const all = await admin.list<MachineConfigResource>(flavour.machineConfig);
+        return all.map(({ metadata }) => metadata.name).filter((name) => name.startsWith(`rendered-${POOL}-`));
+      };
+      expect((await own()).length).toBeGreaterThan(1);
+      const collect = (hours: number) =>
+        collectRendered(
+          { ...control().dependencies, now: () => Date.now() + hours * 3_600_000 },
+          { cluster: uid, pool: POOL },
+        );
+      expect(await collect(0)).toEqual({ deleted: 0 });
+      await collect(25);
+      expect(await own()).toEqual([named]);
+      expect(await renderedAs()).toBe(named);
+      await admin.delete(flavour.controllerConfig, settings.metadata);
     });
 
     test('a pool that is gone is no error, one of another cluster is', async () => {

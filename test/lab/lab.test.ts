@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describeTemporal } from '../../dev/chaos/temporal-state.js';
 import { NEVER_READY_LABEL, TERMINATION_ANNOTATION } from '../../dev/kubernetes.js';
 import { startLab, type Lab } from '../../dev/lab.js';
 import { TEMPORAL_DEV_FILE } from '../../dev/temporal-config.js';
@@ -144,6 +145,34 @@ describe('a kubelet of the lab', () => {
     expect(Date.now() - asked).toBeGreaterThan(2_000);
   });
 
+  test('runs the pods again that were made not ready while it was away, and leaves them their addresses', async () => {
+    const pods = '/api/v1/namespaces/default/pods';
+    const kwok = lab.kubernetes.processes.kwok!;
+    const statusOf = async (name: string) => ((await call(admin, 'GET', `${pods}/${name}`)).body as Pod).status;
+    const runs = (name: string) =>
+      waitUntil(async () => readyCondition(await statusOf(name)) === 'True', {
+        what: `${name} to run`,
+        timeoutMs: 15_000,
+      });
+    const spec = { nodeName: 'new', containers: [{ name: 'c', image: 'example.invalid/c' }] };
+    for (const name of ['first', 'second']) {
+      await call(admin, 'POST', pods, { metadata: { name }, spec });
+      await runs(name);
+    }
+    const { podIP, podIPs } = await statusOf('second');
+    await kwok.kill();
+    // As the controller manager does it with all pods of a Node that it has not heard of.
+    const conditions = [{ type: 'Ready', status: 'False' }];
+    expect(await call(admin, 'PATCH', `${pods}/second/status`, { status: { conditions } })).toMatchObject({
+      status: 200,
+    });
+    // Whatever serves a new kwok first of all gets the first of all addresses, as if it were free.
+    await kwok.restart();
+    await runs('second');
+    expect(await statusOf('second')).toMatchObject({ podIP, podIPs: [{ ip: podIP }] });
+    expect(podIPs).toEqual([{ ip: podIP }]);
+  });
+
   test('that a node stops is missed after the grace period, and comes back with the boot ID that the node wrote', async () => {
     const asOld = await lab.kubernetes.nodeKubeconfig('old');
     const label = (value: string | null) => ({ metadata: { labels: { 'drydock.dev/lab-kubelet': value } } });
@@ -185,6 +214,22 @@ describe('the Temporal part', () => {
     await client.workflow.start('anything', { ...start, workflowId: 'first' });
     const { config } = await connection.workflowService.describeNamespace({ namespace: lab.temporal.namespace });
     expect(Number(config?.workflowExecutionRetentionTtl?.seconds)).toBe(7 * 24 * 3600);
+    await connection.close();
+  });
+
+  test('is asked by the chaos test what waits for what', async () => {
+    const connection = await Connection.connect({ address: lab.temporal.address });
+    const client = new Client({ connection, namespace: lab.temporal.namespace });
+    await client.workflow.start('anything', { ...start, workflowId: 'waits' });
+    const open = () => describeTemporal(lab.temporal);
+    await expect
+      .poll(open, { timeout: 15_000 })
+      .toContainEqual(
+        expect.stringMatching(
+          /^workflow waits: 2 events, the last WORKFLOW_TASK_SCHEDULED \d+ s ago; workflow task not taken, attempt 1$/,
+        ),
+      );
+    expect(await open()).toContain('activity tasks of the control workers are polled for by nobody');
     await connection.close();
   });
 
@@ -248,11 +293,18 @@ describe('a lab on a cluster of the user’s own', () => {
 interface Budget {
   status?: { currentHealthy?: number };
 }
+interface Pod {
+  status: { podIP: string; podIPs: { ip: string }[]; conditions?: { type: string; status: string }[] };
+}
 interface PodList {
   items: { metadata: { name: string } }[];
 }
 interface Lease {
   spec: { renewTime: string };
+}
+
+function readyCondition({ conditions = [] }: Pod['status']): string | undefined {
+  return conditions.find(({ type }) => type === 'Ready')?.status;
 }
 
 function deployment(name: string, replicas: number): object {

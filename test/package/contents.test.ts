@@ -29,16 +29,25 @@ describe.each(['node', 'control'] as const)('the package of the %s worker', (kin
 
   it('holds the product and nothing of its making', async () => {
     const own = {
-      node: ['guard', 'install.sh', 'node.env.example', 'uninstall.sh', 'unit'],
-      control: ['control.env.example', 'install.sh', 'sysusers', 'uninstall.sh', 'unit', 'versions.sh'],
+      node: ['first-boot.sh', 'install.sh', 'node.env.example', 'uninstall.sh', 'unit'],
+      control: [
+        'control.env.example',
+        'ignition-server.env.example',
+        'install.sh',
+        'sysusers',
+        'uninstall.sh',
+        'unit',
+        'versions.sh',
+      ],
     };
-    const shared = ['SHA256SUMS', 'VERSION', 'bin', 'lib', 'licences', 'node_modules', 'unpack.sh'];
+    const shared = ['SHA256SUMS', 'VERSION', 'bin', 'guard', 'lib', 'licences', 'node_modules', 'unpack.sh'];
     expect((await readdir(folder)).sort()).toEqual([...shared, ...own[kind]].sort());
-    const code = (await readdir(join(folder, 'lib'))).sort();
-    const client = kind === 'control' ? ['client'] : [];
-    expect(code).toEqual(['activities', ...client, 'machine-config', 'package.json', 'workers', 'workflows']);
+    const program = (await readdir(join(folder, 'lib'))).sort();
+    const control = kind === 'control' ? ['client', 'ignition-server', 'templates'] : [];
+    const common = ['activities', 'machine-config', 'package.json', 'workers', 'workflows'];
+    expect(program).toEqual([...common, ...control].sort());
     expect((await readdir(join(folder, 'bin'))).sort()).toEqual(
-      kind === 'control' ? ['drydock', 'drydock-control', 'node'] : ['node'],
+      kind === 'control' ? ['drydock', 'drydock-control', 'drydock-ignition-server', 'node'] : ['node'],
     );
     expect(files.filter((file) => /\.(?:[cm]?ts|map)$|\.test\.|simulated-fleet/.test(file))).toEqual([]);
   });

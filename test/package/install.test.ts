@@ -170,6 +170,7 @@ describe('install.sh --root', () => {
         "/opt/drydock/1.2.3",
         "/opt/drydock/bin",
         "/opt/drydock/bin/host-lock.sh",
+        "/opt/drydock/bin/installing.sh",
         "/opt/drydock/bin/upgrade-check",
         "/opt/drydock/bin/versions.sh",
         "/opt/drydock/current",
@@ -189,23 +190,25 @@ describe('install.sh --root', () => {
     const tree = await treeOf(root);
     expect(Object.keys(tree).filter((path) => !path.includes('/1.2.3/') && !path.startsWith('/lib')))
       .toMatchInlineSnapshot(`
-      [
-        "/",
-        "/etc",
-        "/etc/systemd",
-        "/etc/systemd/system",
-        "/etc/systemd/system/drydock-control.service",
-        "/etc/systemd/system/multi-user.target.wants",
-        "/etc/systemd/system/multi-user.target.wants/drydock-control.service",
-        "/etc/sysusers.d",
-        "/etc/sysusers.d/drydock-control.conf",
-        "/opt",
-        "/opt/drydock-control",
-        "/opt/drydock-control/.lock",
-        "/opt/drydock-control/1.2.3",
-        "/opt/drydock-control/current",
-      ]
-    `);
+        [
+          "/",
+          "/etc",
+          "/etc/systemd",
+          "/etc/systemd/system",
+          "/etc/systemd/system/drydock-control.service",
+          "/etc/systemd/system/drydock-ignition-server.service",
+          "/etc/systemd/system/multi-user.target.wants",
+          "/etc/systemd/system/multi-user.target.wants/drydock-control.service",
+          "/etc/systemd/system/multi-user.target.wants/drydock-ignition-server.service",
+          "/etc/sysusers.d",
+          "/etc/sysusers.d/drydock-control.conf",
+          "/opt",
+          "/opt/drydock-control",
+          "/opt/drydock-control/.lock",
+          "/opt/drydock-control/1.2.3",
+          "/opt/drydock-control/current",
+        ]
+      `);
     const unit = await readFile(
       join(root, 'etc/systemd/system/multi-user.target.wants/drydock-control.service'),
       'utf8',
