@@ -43,7 +43,8 @@ async function main(what, rest) {
   const installed = await installPackages();
   if (installed !== 0) return fail('npm ci failed; what it says is above');
   if (needsTools(what, rest)) {
-    const prepared = await runTypeScript('dev/prepare.ts', usesRealNodes(what, rest) ? ['--real-nodes'] : []);
+    const options = [...(usesRealNodes(what, rest) ? ['--real-nodes'] : []), ...(what === 'test' ? ['--tests'] : [])];
+    const prepared = await runTypeScript('dev/prepare.ts', options);
     if (prepared !== 0) return prepared;
   }
   return program === undefined ? runTests(rest) : runTypeScript(program, rest);
