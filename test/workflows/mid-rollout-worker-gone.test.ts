@@ -4,15 +4,15 @@ import { RollingPool } from '../support/rolling-pool.js';
 import type { SimulatedNode } from '../support/simulated-node.js';
 import { TEST_TUNING, until, WorkflowLab } from '../support/workflow-lab.js';
 
-/** Patience with a node of seconds, where it is half an hour: "for an hour" is then a few of them. */
+/** Patience with a node of seconds, where it is half an hour: "for an hour" is then a few of them. Not so few that a busy machine uses them up. */
 const IMPATIENT = {
   ...TEST_TUNING.node,
-  workerPresentSeconds: 2,
-  stepSeconds: 2,
-  heartbeatSeconds: 1,
+  workerPresentSeconds: 8,
+  stepSeconds: 10,
+  heartbeatSeconds: 6,
   drainMaxSliceSeconds: 1,
-  rebootLimitSeconds: 3,
-  cleanUpSeconds: 2,
+  rebootLimitSeconds: 12,
+  cleanUpSeconds: 8,
 };
 
 describe.concurrent('changes in mid-rollout', () => {
