@@ -1,11 +1,12 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 // A worker must not go on when the run was killed.
 const execArgv = ['--import', new URL('dev/processes/end-with-parent.mjs', import.meta.url).href];
 
-/** Files with real parts wait more than they work: more of them at once than there are cores. */
-const FILES_AT_ONCE = 4;
+/** Each may start a whole cluster: more of them than cores end no sooner, and starve each other. */
+const FILES_AT_ONCE = Math.max(2, Math.min(availableParallelism(), 4));
 
 const project = (name: string, include: string[], extra: object = {}) => ({
   test: {
@@ -16,8 +17,8 @@ const project = (name: string, include: string[], extra: object = {}) => ({
     globalSetup: ['test/support/ignition-tool.ts'],
     setupFiles: ['test/support/validate-rendered.ts'],
     maxWorkers: FILES_AT_ONCE,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     ...extra,
   },
 });
