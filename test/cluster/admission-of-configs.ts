@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { KubernetesObject } from '../../activities/kubernetes/client.js';
 import { renderPool } from '../../machine-config/render/render-pool.js';
 import type { RealCluster } from '../support/real-cluster.js';
+import { PATIENCE } from '../support/patience.js';
 
 /** What the policy on MachineConfigs refuses, without any control worker, in the words of the render. */
 export function describeAdmissionOfConfigs(cluster: () => RealCluster): void {
@@ -21,7 +22,7 @@ export function describeAdmissionOfConfigs(cluster: () => RealCluster): void {
           expect(create(withFiles('95-cel-probe', { ...good, mode: 4095 }))).rejects.toMatchObject({
             message: expect.stringContaining('denied request') as string,
           }),
-        { timeout: 20_000, interval: 200 },
+        { ...PATIENCE, interval: 200 },
       );
     });
 

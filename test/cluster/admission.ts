@@ -12,6 +12,7 @@ import {
 import { WAITING_TAINT } from '../../machine-config/pool/facts.js';
 import { DEFAULT_STARTUP_TAINT } from '../../machine-config/pool/startup-taint.js';
 import type { RealCluster, RealControl } from '../support/real-cluster.js';
+import { PATIENCE } from '../support/patience.js';
 
 const A = DRYDOCK_ANNOTATIONS;
 const ADMIN = 'drydock-lab-admin';
@@ -63,7 +64,7 @@ export function describeAdmission(
           expect(
             onNode(cluster().admin, { [flavour.annotations.desiredConfig]: `${TARGET}${(attempt += 1)}` }),
           ).rejects.toBeInstanceOf(Error),
-        { timeout: 20_000, interval: 200 },
+        { ...PATIENCE, interval: 200 },
       );
     });
 

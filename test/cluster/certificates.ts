@@ -10,6 +10,7 @@ import { CONTROLLER_CONFIG_NAME, type NodeCertificate } from '../../machine-conf
 import { READ_BY_NAME } from '../../machine-config/certificates/objects.js';
 import { fakeHost } from '../support/fake-host.js';
 import type { RealCluster, RealControl } from '../support/real-cluster.js';
+import { PATIENCE } from '../support/patience.js';
 
 const POOL = 'certified';
 const [NODE, OTHER_NODE, STRANGER] = ['certified-1', 'certified-2', 'uncertified-1'] as const;
@@ -30,7 +31,7 @@ export function describeCertificates(cluster: () => RealCluster, control: () => 
     const clients = new Map<string, KubernetesClient>();
     const as = (node: string) => clients.get(node)!;
     // The API server acts on a changed role or binding a moment later.
-    const soon = <T>(condition: () => Promise<T>) => vi.waitFor(condition, { timeout: 20_000, interval: 20 });
+    const soon = <T>(condition: () => Promise<T>) => vi.waitFor(condition, { ...PATIENCE, interval: 20 });
     const get = (node: string, namespace: string, name = 'ca') => as(node).get(KINDS.secret, { namespace, name });
     const config = () => {
       const { admin, flavour } = cluster();

@@ -9,6 +9,7 @@ import { customResourceDefinitions } from '../../machine-config/api/crd.js';
 import { renderCrdFiles } from '../../machine-config/api/crd-files.js';
 import { apiFlavour, type ApiFlavour, type FlavourName } from '../../machine-config/api/flavour.js';
 import { versionsOf, type RealCluster } from '../support/real-cluster.js';
+import { PATIENCE } from '../support/patience.js';
 
 const CRDS = KINDS.customResourceDefinition;
 const MASTER = 'node-role.kubernetes.io/master';
@@ -60,7 +61,7 @@ export function describeInstallation(cluster: () => RealCluster): void {
           expect(nodes.flatMap(({ spec }) => spec?.taints ?? [])).toEqual([]);
           return nodes;
         },
-        { timeout: 20_000, interval: 100 },
+        { ...PATIENCE, interval: 100 },
       );
     });
 

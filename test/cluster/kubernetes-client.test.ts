@@ -3,6 +3,7 @@ import { KINDS, type KubernetesObject } from '../../activities/kubernetes/client
 import { createKubernetesClient, type ClosableKubernetesClient } from '../../activities/kubernetes/rest.js';
 import { startLab } from '../../dev/lab.js';
 import { describeClusterBehaviour, WIDGET, WIDGET_CRD } from '../support/cluster-behaviour.js';
+import { PATIENCE } from '../support/patience.js';
 
 describeClusterBehaviour('a real API server', async () => {
   const lab = await startLab({ temporal: false });
@@ -15,7 +16,7 @@ describeClusterBehaviour('a real API server', async () => {
   const admin = open(lab.kubernetes.kubeconfigPath);
   await admin.create<KubernetesObject>(KINDS.customResourceDefinition, WIDGET_CRD);
   // Served a moment after it is accepted.
-  await vi.waitFor(() => admin.list(WIDGET), { timeout: 30_000, interval: 100 });
+  await vi.waitFor(() => admin.list(WIDGET), { ...PATIENCE, interval: 100 });
   return {
     admin,
     asNode: async (name) => open(await lab.kubernetes.nodeKubeconfig(name)),

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { KINDS, type KubernetesClient } from '../../activities/kubernetes/client.js';
 import type { MachineConfigResource } from '../../activities/cluster/control-dependencies.js';
 import type { RealCluster, RealControl } from '../support/real-cluster.js';
+import { PATIENCE } from '../support/patience.js';
 
 const POOLS = ['fenced-a', 'fenced-b'] as const;
 const [NODE_A, NODE_B] = ['fenced-a-1', 'fenced-b-1'] as const;
@@ -37,7 +38,7 @@ export function describeNodeIdentity(cluster: () => RealCluster, control: () => 
     });
 
     // The API server acts on a changed role or binding a moment later.
-    const soon = <T>(condition: () => Promise<T>) => vi.waitFor(condition, { timeout: 10_000, interval: 20 });
+    const soon = <T>(condition: () => Promise<T>) => vi.waitFor(condition, { ...PATIENCE, interval: 20 });
     const read = (name: string) => node.get<MachineConfigResource>(cluster().flavour.machineConfig, { name });
 
     test('reads the rendered config of its own pool', async () => {

@@ -13,6 +13,7 @@ import type { DrainInput, NodeActivities } from '../../workflows/contract/activi
 import { POD_DISRUPTION_BUDGET } from '../support/fake-cluster.js';
 import { fakeHost } from '../support/fake-host.js';
 import type { RealCluster, RealControl } from '../support/real-cluster.js';
+import { PATIENCE } from '../support/patience.js';
 
 const POOL = 'draining';
 const NAMESPACE = 'shop';
@@ -39,7 +40,7 @@ type Budget = KubernetesObject & {
 
 export function describeNodeSteps(cluster: () => RealCluster, control: () => RealControl): void {
   describe('the steps of a node, with its own identity', () => {
-    const waitFor = <T>(condition: () => Promise<T>) => vi.waitFor(condition, { timeout: 30_000, interval: 100 });
+    const waitFor = <T>(condition: () => Promise<T>) => vi.waitFor(condition, { ...PATIENCE, interval: 100 });
     const named = (name: string) => ({ name, namespace: NAMESPACE });
     const template = (labels: Record<string, string>, spec: object = {}) => ({
       metadata: { labels },

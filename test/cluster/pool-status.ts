@@ -3,6 +3,7 @@ import type { PoolConditionType } from '../../machine-config/api/machine-config-
 import type { PoolResource } from '../../activities/cluster/control-dependencies.js';
 import { KINDS } from '../../activities/kubernetes/client.js';
 import { versionsOf, type RealCluster, type RealControl } from '../support/real-cluster.js';
+import { PATIENCE } from '../support/patience.js';
 
 const POOL = 'status';
 const [OLD, NEW, STRANGER] = ['status-old', 'status-new', 'status-stranger'] as const;
@@ -103,12 +104,12 @@ export function describePoolStatus(cluster: () => RealCluster, control: () => Re
             readyMachineCount: 0,
             updatedMachineCount: 1,
           }),
-        { timeout: 30_000, interval: 250 },
+        { ...PATIENCE, interval: 250 },
       );
       await kubernetes.startKubelet(OLD);
       await admin.patch(KINDS.node, { name: STRANGER }, { spec: { unschedulable: null } });
       await vi.waitFor(async () => expect((await sync()).status).toMatchObject({ unavailableMachineCount: 1 }), {
-        timeout: 30_000,
+        ...PATIENCE,
         interval: 250,
       });
     });

@@ -3,6 +3,7 @@ import { KINDS } from '../../activities/kubernetes/client.js';
 import { WatchCache } from '../../activities/kubernetes/watch-cache.js';
 import type { NodeResource, PoolResource } from '../../activities/cluster/control-dependencies.js';
 import type { RealCluster } from '../support/real-cluster.js';
+import { PATIENCE } from '../support/patience.js';
 
 const POOL = 'watched';
 
@@ -13,7 +14,7 @@ export function describeWatches(cluster: () => RealCluster): void {
     let nodes: WatchCache<NodeResource>;
     const errors: unknown[] = [];
     const changes: string[] = [];
-    const waitFor = (condition: () => void) => vi.waitFor(condition, { timeout: 45_000, interval: 50 });
+    const waitFor = (condition: () => void) => vi.waitFor(condition, { ...PATIENCE, interval: 50 });
 
     beforeAll(async () => {
       const { admin, flavour } = cluster();

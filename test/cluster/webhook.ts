@@ -12,6 +12,7 @@ import { offlineRender } from '../../client/offline-render.js';
 import { CertificateAuthority } from '../../dev/kubernetes/certificates.js';
 import { serveAdmission, type AdmissionWebhook } from '../../workers/admission-webhook.js';
 import type { RealCluster, RealControl } from '../support/real-cluster.js';
+import { PATIENCE } from '../support/patience.js';
 
 const API_VERSION = 'machineconfiguration.openshift.io/v1';
 const WORKER = { 'machineconfiguration.openshift.io/role': 'worker' };
@@ -83,7 +84,7 @@ export function describeWebhook(cluster: () => RealCluster, control: () => RealC
           const probe = withFile({ contents: { source: 'data:;base64,@@' } });
           await expect(apply(probe)).rejects.toThrow(/admission webhook/);
         },
-        { timeout: 30_000, interval: 300 },
+        { ...PATIENCE, interval: 300 },
       );
     });
     afterAll(async () => {
@@ -177,7 +178,7 @@ export function describeWebhook(cluster: () => RealCluster, control: () => RealC
         });
       const next = await writeCertificate();
       await vi.waitFor(async () => expect(await served()).toBe(next.fingerprint256), {
-        timeout: 10_000,
+        ...PATIENCE,
         interval: 100,
       });
       await writeFile(file('tls.crt'), 'no certificate');

@@ -12,6 +12,7 @@ import { startLab, type Lab } from '../../dev/lab.js';
 import { TEMPORAL_DEV_FILE } from '../../dev/temporal-config.js';
 import { waitUntil } from '../../dev/processes/wait-until.js';
 import { call, getNode, readyOf } from './kubernetes-call.js';
+import { PATIENCE } from '../support/patience.js';
 
 const run = promisify(execFile);
 const DAY_MS = 86_400_000;
@@ -80,7 +81,7 @@ describe('the Kubernetes part', () => {
     const budget = '/apis/policy/v1/namespaces/default/poddisruptionbudgets/web';
     await waitUntil(async () => ((await call(admin, 'GET', budget)).body as Budget).status?.currentHealthy === 2, {
       what: 'two healthy pods',
-      timeoutMs: 30_000,
+      timeoutMs: PATIENCE.timeout,
     });
     const list = (await call(admin, 'GET', `${pods}?labelSelector=app%3Dweb`)).body as PodList;
     const name = list.items[0]!.metadata.name;
@@ -91,11 +92,11 @@ describe('the Kubernetes part', () => {
     await call(admin, 'PATCH', budget, { spec: { minAvailable: 1 } });
     await waitUntil(async () => (await call(admin, 'POST', `${pods}/${name}/eviction`, eviction)).status === 200, {
       what: 'the eviction to be allowed',
-      timeoutMs: 30_000,
+      timeoutMs: PATIENCE.timeout,
     });
     await waitUntil(async () => (await call(admin, 'GET', `${pods}/${name}`)).status === 404, {
       what: 'the evicted pod to be gone',
-      timeoutMs: 30_000,
+      timeoutMs: PATIENCE.timeout,
     });
   });
 
@@ -110,7 +111,7 @@ describe('the Kubernetes part', () => {
         const { status } = body as { status: { phase: string; conditions: { type: string; status: string }[] } };
         return status.phase === 'Running' ? status : undefined;
       },
-      { what: 'the pod to run', timeoutMs: 30_000 },
+      { what: 'the pod to run', timeoutMs: PATIENCE.timeout },
     );
     expect(pod.conditions).toContainEqual(expect.objectContaining({ type: 'Ready', status: 'False' }));
   });
@@ -140,8 +141,8 @@ describe('a kubelet of the lab', () => {
     const asked = Date.now();
     await call(admin, 'DELETE', `${pods}/quick`);
     const gone = (name: string) => async () => (await call(admin, 'GET', `${pods}/${name}`)).status === 404;
-    await waitUntil(gone('quick'), { what: 'the end of quick', timeoutMs: 15_000 });
-    await waitUntil(gone('slow'), { what: 'the end of slow', timeoutMs: 15_000 });
+    await waitUntil(gone('quick'), { what: 'the end of quick', timeoutMs: PATIENCE.timeout });
+    await waitUntil(gone('slow'), { what: 'the end of slow', timeoutMs: PATIENCE.timeout });
     expect(Date.now() - asked).toBeGreaterThan(2_000);
   });
 
@@ -152,7 +153,7 @@ describe('a kubelet of the lab', () => {
     const runs = (name: string) =>
       waitUntil(async () => readyCondition(await statusOf(name)) === 'True', {
         what: `${name} to run`,
-        timeoutMs: 15_000,
+        timeoutMs: PATIENCE.timeout,
       });
     const spec = { nodeName: 'new', containers: [{ name: 'c', image: 'example.invalid/c' }] };
     for (const name of ['first', 'second']) {
@@ -180,17 +181,23 @@ describe('a kubelet of the lab', () => {
     await call(asOld, 'PATCH', '/api/v1/nodes/old', cordon);
 
     await call(asOld, 'PATCH', '/api/v1/nodes/old', label(null));
-    await waitUntil(async () => (await readyOf(admin, 'old')) !== 'True', { what: 'NotReady', timeoutMs: 15_000 });
+    await waitUntil(async () => (await readyOf(admin, 'old')) !== 'True', {
+      what: 'NotReady',
+      timeoutMs: PATIENCE.timeout,
+    });
 
     await call(asOld, 'PATCH', '/api/v1/nodes/old/status', { status: { nodeInfo: { bootID: 'boot-2' } } });
     await call(asOld, 'PATCH', '/api/v1/nodes/old', label('running'));
-    await waitUntil(async () => (await readyOf(admin, 'old')) === 'True', { what: 'Ready', timeoutMs: 15_000 });
+    await waitUntil(async () => (await readyOf(admin, 'old')) === 'True', {
+      what: 'Ready',
+      timeoutMs: PATIENCE.timeout,
+    });
 
     // Several heartbeats later everything that was written is as it was.
     const lease = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/old';
     const renewTime = async () => ((await call(admin, 'GET', lease)).body as Lease).spec.renewTime;
     const before = await renewTime();
-    await waitUntil(async () => (await renewTime()) > before, { what: 'a heartbeat', timeoutMs: 15_000 });
+    await waitUntil(async () => (await renewTime()) > before, { what: 'a heartbeat', timeoutMs: PATIENCE.timeout });
     const node = await getNode(admin, 'old');
     expect(node.status.nodeInfo.bootID).toBe('boot-2');
     expect(node.spec.unschedulable).toBe(true);
@@ -223,7 +230,7 @@ describe('the Temporal part', () => {
     await client.workflow.start('anything', { ...start, workflowId: 'waits' });
     const open = () => describeTemporal(lab.temporal);
     await expect
-      .poll(open, { timeout: 15_000 })
+      .poll(open, PATIENCE)
       .toContainEqual(
         expect.stringMatching(
           /^workflow waits: 2 events, the last WORKFLOW_TASK_SCHEDULED \d+ s ago; workflow task not taken, attempt 1$/,

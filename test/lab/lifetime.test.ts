@@ -11,6 +11,7 @@ import { labDown, labStatus, labUp } from '../../dev/background-lab.js';
 import { startLab, type Lab } from '../../dev/lab.js';
 import { waitUntil } from '../../dev/processes/wait-until.js';
 import { call, pidsNaming } from './kubernetes-call.js';
+import { PATIENCE } from '../support/patience.js';
 
 const labs: Lab[] = [];
 const holders: ChildProcess[] = [];
@@ -40,7 +41,7 @@ async function startHolder(...args: string[]): Promise<{ holder: ChildProcess; d
 async function untilNothingIsLeft(directory: string): Promise<void> {
   await waitUntil(async () => (await pidsNaming(directory)).length === 0 && !existsSync(directory), {
     what: `nothing to be left of ${directory}`,
-    timeoutMs: 15_000,
+    timeoutMs: PATIENCE.timeout,
   });
 }
 
@@ -78,7 +79,10 @@ describe('of a lab nothing is left', () => {
   test('when its supervisor is killed, while its process lives on', async () => {
     const { holder, directory } = await startHolder('one-process');
     process.kill(await supervisorOf(directory), 'SIGKILL');
-    await waitUntil(async () => (await pidsNaming(directory)).length === 0, { what: 'no process', timeoutMs: 15_000 });
+    await waitUntil(async () => (await pidsNaming(directory)).length === 0, {
+      what: 'no process',
+      timeoutMs: PATIENCE.timeout,
+    });
     expect(holder.exitCode).toBeNull();
   });
 
@@ -92,7 +96,7 @@ describe('of a lab nothing is left', () => {
     process.kill(supervisor, 'SIGKILL');
     await waitUntil(async () => !(await pidsNaming(directory)).includes(supervisor), {
       what: 'its end',
-      timeoutMs: 5_000,
+      timeoutMs: PATIENCE.timeout,
     });
     expect(await pidsNaming(directory)).toHaveLength(1);
     await start({ kubernetes: false });

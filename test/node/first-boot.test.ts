@@ -23,6 +23,7 @@ import { nodeFacts, type NodeObject } from '../../machine-config/pool/facts.js';
 import { file } from '../support/fake-host.js';
 import { invalidConfigs } from '../support/ignition-validate.js';
 import { describeRealNodes, useLab } from '../support/real-node.js';
+import { PATIENCE } from '../support/patience.js';
 
 /*
  * A machine with nothing on its disk but a distribution and a kubelet, and a config of three lines: the real Ignition
@@ -237,12 +238,12 @@ describe.skipIf(why !== undefined)('a first boot', () => {
       await machine.succeed(['sh', '-c', 'echo changed >/etc/motd']);
       await waitUntil(async () => (await facts(machine.name)).state === 'Degraded', {
         what: 'drift to be found',
-        timeoutMs: 30_000,
+        timeoutMs: PATIENCE.timeout,
       });
       await machine.succeed(['sh', '-c', 'echo welcome to the first boot >/etc/motd']);
       await waitUntil(async () => (await facts(machine.name)).state === 'Done', {
         what: 'the end of drift to be found',
-        timeoutMs: 30_000,
+        timeoutMs: PATIENCE.timeout,
       });
       await client.delete(flavour.machineConfig, { name: '50-first-boot' });
       await declare('60-later', {

@@ -3,6 +3,7 @@ import { waitUntil } from '../../dev/processes/wait-until.js';
 import { startRealNodes, type RealNode } from '../../dev/real-nodes/real-node.js';
 import { call, getNode } from '../lab/kubernetes-call.js';
 import { describeRealNodes, useLab } from '../support/real-node.js';
+import { PATIENCE } from '../support/patience.js';
 
 describeRealNodes('the stand-in for the kubelet', () => {
   const lab = useLab();
@@ -48,12 +49,12 @@ describeRealNodes('the stand-in for the kubelet', () => {
           status.phase === 'Running' && status.conditions?.some((one) => one.type === 'Ready' && one.status === 'True')
         );
       },
-      { what: 'the Pod to run', timeoutMs: 15_000 },
+      { what: 'the Pod to run', timeoutMs: PATIENCE.timeout },
     );
     await call(admin(), 'DELETE', `${pods}/web`);
     await waitUntil(async () => (await call(admin(), 'GET', `${pods}/web`)).status === 404, {
       what: 'the Pod to be gone',
-      timeoutMs: 15_000,
+      timeoutMs: PATIENCE.timeout,
     });
   });
 

@@ -11,6 +11,7 @@ import { waitUntil } from '../../dev/processes/wait-until.js';
 import { pidsNaming } from '../lab/kubernetes-call.js';
 import { describeRealNodes, treeDifferences, treeOf, useLab } from '../support/real-node.js';
 import { findTraces, tracesOf, type MachineTraces } from './machine-traces.js';
+import { PATIENCE } from '../support/patience.js';
 
 describeRealNodes('a machine of the lab', () => {
   const lab = useLab({ temporal: false, kubernetes: false });
@@ -124,7 +125,10 @@ describeRealNodes('a machine of the lab', () => {
     connections.length = 0;
     const hold = `exec 3<>/dev/tcp/${machine.gateway}/${port}; sleep infinity`;
     await machine.succeed(['systemd-run', '--unit=held', 'bash', '-c', hold]);
-    await waitUntil(() => Promise.resolve(connections.length === 1), { what: 'a connection', timeoutMs: 10_000 });
+    await waitUntil(() => Promise.resolve(connections.length === 1), {
+      what: 'a connection',
+      timeoutMs: PATIENCE.timeout,
+    });
     const [connection] = connections;
     let closed = false;
     connection?.once('close', () => (closed = true));
@@ -135,7 +139,7 @@ describeRealNodes('a machine of the lab', () => {
     expect(closed).toBe(false);
     await machine.powerOn();
     await machine.waitUntilUp();
-    await waitUntil(() => Promise.resolve(closed), { what: 'the connection to end', timeoutMs: 10_000 });
+    await waitUntil(() => Promise.resolve(closed), { what: 'the connection to end', timeoutMs: PATIENCE.timeout });
   });
 
   test('that is switched off stays off until it is switched on', async () => {
@@ -229,7 +233,7 @@ describeRealNodes('of a machine nothing is left', () => {
       if (found.length > 0) throw new Error(found.join('; '));
       return true;
     };
-    await waitUntil(left, { what: 'nothing to be left', timeoutMs: 20_000 });
+    await waitUntil(left, { what: 'nothing to be left', timeoutMs: PATIENCE.timeout });
   }
 
   test('when the lab is stopped', async () => {

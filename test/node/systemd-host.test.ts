@@ -9,6 +9,7 @@ import { createSystemdHost } from '../../activities/host/systemd-host.js';
 import { waitUntil } from '../../dev/processes/wait-until.js';
 import { startMachines, type Machine } from '../../dev/real-nodes/real-node.js';
 import { describeRealNodes, useLab } from '../support/real-node.js';
+import { PATIENCE } from '../support/patience.js';
 
 /*
  * What the host asks of systemd, asked of a real one: the host's code runs here, its programs run in the machine.
@@ -151,7 +152,10 @@ describeRealNodes('a systemd host', () => {
         ...host.systemctl,
         async restart(name: string) {
           await host.systemctl.restart(name);
-          await waitUntil(async () => !(await host.systemctl.isActive(name)), { what: 'its end', timeoutMs: 20_000 });
+          await waitUntil(async () => !(await host.systemctl.isActive(name)), {
+            what: 'its end',
+            timeoutMs: PATIENCE.timeout,
+          });
         },
       },
     };
@@ -185,7 +189,7 @@ describeRealNodes('a systemd host', () => {
           if (!stdout.includes('backup')) return undefined;
           return host.reboot({ bootId, reason: 'test' }).catch((thrown: unknown) => thrown);
         },
-        { what: 'the inhibitor to be there', timeoutMs: 20_000 },
+        { what: 'the inhibitor to be there', timeoutMs: PATIENCE.timeout },
       );
       expect(error).toBeInstanceOf(RebootInhibited);
       expect(String(error)).toMatch(/backup \(process \d+\) .*: it runs/);

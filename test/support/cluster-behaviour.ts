@@ -232,12 +232,12 @@ export function describeClusterBehaviour(name: string, make: () => Promise<Clust
         },
         end.signal,
       );
-      await vi.waitFor(() => expect(seen).toEqual(['ADDED 1', 'synced']), 10_000);
+      await vi.waitFor(() => expect(seen).toEqual(['ADDED 1', 'synced']), PATIENCE);
       await admin.patch(WIDGET, named('watched'), { spec: { size: 2 } });
       await admin.patch(WIDGET, named('watched'), { spec: { size: 3 } });
       await admin.delete(WIDGET, named('watched'));
       const all = ['ADDED 1', 'synced', 'MODIFIED 2', 'MODIFIED 3', 'DELETED 3'];
-      await vi.waitFor(() => expect(seen).toEqual(all), 10_000);
+      await vi.waitFor(() => expect(seen).toEqual(all), PATIENCE);
       end.abort();
       await admin.create(WIDGET, widget('watched'));
       await admin.delete(WIDGET, named('watched'));
@@ -271,10 +271,10 @@ export function describeClusterBehaviour(name: string, make: () => Promise<Clust
         const result = await admin.evict(pod);
         return result.outcome === 'refused' ? result.why : result.outcome;
       };
-      await vi.waitFor(async () => expect(await why()).toBe(`PDB ${NAMESPACE}/cart allows 0 disruptions`), 20_000);
+      await vi.waitFor(async () => expect(await why()).toBe(`PDB ${NAMESPACE}/cart allows 0 disruptions`), PATIENCE);
       expect(await admin.evict(pod)).toMatchObject({ budget: `${NAMESPACE}/cart` });
       await admin.create(POD_DISRUPTION_BUDGET, budget('cart-too'));
-      await vi.waitFor(async () => expect(await why()).toMatch(/more than one PodDisruptionBudget/), 20_000);
+      await vi.waitFor(async () => expect(await why()).toMatch(/more than one PodDisruptionBudget/), PATIENCE);
       expect((await admin.get<Pod>(KINDS.pod, pod)).metadata.deletionTimestamp).toBeUndefined();
     });
 
@@ -371,7 +371,7 @@ export function describeClusterBehaviour(name: string, make: () => Promise<Clust
       await vi.waitFor(async () => {
         expect((await claim('mine')).metadata.name).toBe(`mine-${run}`);
         expect((await volume('mine')).metadata.name).toBe(`mine-${run}`);
-      }, 20_000);
+      }, PATIENCE);
       await expect(claim('others')).rejects.toMatchObject({ type: 'Forbidden' });
       await expect(volume('others')).rejects.toMatchObject({ type: 'Forbidden' });
     });
@@ -391,7 +391,7 @@ export function describeClusterBehaviour(name: string, make: () => Promise<Clust
       } as KubernetesObject);
       await vi.waitFor(async () => {
         expect((await left.get<Widget>(WIDGET, named('mine'))).spec).toEqual({ size: 1 });
-      }, 10_000);
+      }, PATIENCE);
       await expect(left.get(WIDGET, named('others'))).rejects.toMatchObject({ type: 'Forbidden' });
       await expect(left.list(WIDGET)).rejects.toMatchObject({ type: 'Forbidden' });
     });

@@ -10,6 +10,7 @@ import { apiFlavour } from '../../machine-config/api/flavour.js';
 import type { MachineConfig } from '../../machine-config/api/machine-config.js';
 import { FakeCluster } from './fake-cluster.js';
 import { fakeHost, rendered } from './fake-host.js';
+import { PATIENCE } from './patience.js';
 
 export const flavour = apiFlavour('openshift');
 export const KEYS = flavour.annotations;
@@ -105,7 +106,7 @@ export async function driftingNode(ignition: object, spec: Partial<NonNullable<M
             throw new Error(`${state}: ${reason}, without ${missing.join(', ')}`);
           return reason;
         },
-        { timeout: 20_000, interval: 10 },
+        { ...PATIENCE, interval: 10 },
       ),
     /** Waits until the Node is well. */
     recovered: () =>
@@ -114,7 +115,7 @@ export async function driftingNode(ignition: object, spec: Partial<NonNullable<M
           const { [KEYS.state]: state, [KEYS.reason]: reason } = node.annotations();
           if (state !== 'Done' || reason !== '') throw new Error(`${state}: ${reason}`);
         },
-        { timeout: 20_000, interval: 10 },
+        { ...PATIENCE, interval: 10 },
       ),
   };
   return node;

@@ -25,6 +25,7 @@ import type { MachineConfigPoolSpec } from '../../machine-config/api/machine-con
 import type { MachineConfigSpec } from '../../machine-config/api/machine-config.js';
 import type { ControlActivities } from '../../workflows/contract/activities.js';
 import { renderedConfigs } from './ignition-validate.js';
+import { PATIENCE } from './patience.js';
 
 const run = promisify(execFile);
 
@@ -139,7 +140,7 @@ export class RealCluster {
           if (seen < Number(resourceVersion)) throw new Error(`${resource.kind} ${name} is not seen yet`);
         }
       },
-      { timeout: 20_000, interval: 10 },
+      { ...PATIENCE, interval: 10 },
     );
   }
 

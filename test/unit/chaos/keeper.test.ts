@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Keeper, type MortalProcess } from '../../../dev/chaos/keeper.js';
 import { waitUntil } from '../../../dev/processes/wait-until.js';
+import { PATIENCE } from '../../support/patience.js';
 
 /** A process that only has a pid. */
 class Process implements MortalProcess {
@@ -39,7 +40,10 @@ describe('the keeper of the chaos test', () => {
     const process = new Process();
     const keeper = keeperOf(process);
     await process.kill();
-    await waitUntil(() => Promise.resolve(process.pid !== undefined), { what: 'a restart', timeoutMs: 5_000 });
+    await waitUntil(() => Promise.resolve(process.pid !== undefined), {
+      what: 'a restart',
+      timeoutMs: PATIENCE.timeout,
+    });
     expect(keeper.ended).toEqual({ 'control-1': 1 });
   });
 
@@ -49,9 +53,9 @@ describe('the keeper of the chaos test', () => {
     keeperOf(slow, other);
     await Promise.all([slow.kill(), other.kill()]);
     const started = (times: number) => () => Promise.resolve(other.pid !== undefined && other.starts === times);
-    await waitUntil(started(1), { what: 'a restart', timeoutMs: 5_000 });
+    await waitUntil(started(1), { what: 'a restart', timeoutMs: PATIENCE.timeout });
     await other.kill();
-    await waitUntil(started(2), { what: 'one more', timeoutMs: 5_000 });
+    await waitUntil(started(2), { what: 'one more', timeoutMs: PATIENCE.timeout });
     expect(slow.starts).toBe(1);
   });
 
@@ -61,7 +65,7 @@ describe('the keeper of the chaos test', () => {
     const keeper = keeperOf(taken, other);
     await keeper.takeAway(taken);
     await other.kill();
-    await waitUntil(() => Promise.resolve(other.pid !== undefined), { what: 'the other', timeoutMs: 5_000 });
+    await waitUntil(() => Promise.resolve(other.pid !== undefined), { what: 'the other', timeoutMs: PATIENCE.timeout });
     expect(taken.pid).toBeUndefined();
     await keeper.bringBack(taken);
     expect(taken).toMatchObject({ starts: 1, pid: 2 });

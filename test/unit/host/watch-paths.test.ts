@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { tmpdir } from 'node:os';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { PathWatch, type PathWatchOptions } from '../../../activities/host/watch-paths.js';
+import { PATIENCE } from '../../support/patience.js';
 
 /** A folder that plays the root, and a watch on it that counts. */
 async function setUp(more: Partial<PathWatchOptions> = {}) {
@@ -32,7 +33,7 @@ async function setUp(more: Partial<PathWatchOptions> = {}) {
       await quiet(root);
       onChange.mockClear();
       await action();
-      await vi.waitFor(() => expect(onChange).toHaveBeenCalled(), { interval: 5, timeout: 10_000 });
+      await vi.waitFor(() => expect(onChange).toHaveBeenCalled(), { interval: 5, ...PATIENCE });
     },
     /** Does something and waits until everything was told that came of it; then nothing may have been. */
     async hearsNothingOf(action: () => Promise<unknown>) {

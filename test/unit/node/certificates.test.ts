@@ -9,6 +9,7 @@ import { CONTROLLER_CONFIG_NAME, type NodeCertificate } from '../../../machine-c
 import { certificateRoleName } from '../../../machine-config/certificates/objects.js';
 import { driftingNode, flavour, KEYS } from '../../support/drifting-node.js';
 import { file, rendered } from '../../support/fake-host.js';
+import { PATIENCE } from '../../support/patience.js';
 
 const PATH = '/etc/pki/drydock/ca.pem';
 const SECRET = { namespace: 'drydock', name: 'ca' };
@@ -66,7 +67,7 @@ async function nodeWithKeeper(certificates: NodeCertificate[] | undefined, ignit
     },
     onDisk: (path = PATH) => readFile(fake.path(path), 'utf8').catch(() => undefined),
     holds: (text: string | undefined, path = PATH) =>
-      vi.waitFor(async () => expect(await test.onDisk(path)).toBe(text), { timeout: 10_000, interval: 5 }),
+      vi.waitFor(async () => expect(await test.onDisk(path)).toBe(text), { ...PATIENCE, interval: 5 }),
     told: (reason: string) =>
       vi.waitFor(
         async () => {
@@ -74,14 +75,14 @@ async function nodeWithKeeper(certificates: NodeCertificate[] | undefined, ignit
           expect(events).not.toEqual([]);
           return events;
         },
-        { timeout: 10_000, interval: 10 },
+        { ...PATIENCE, interval: 10 },
       ),
   };
   return test;
 }
 
 /** On a busy machine. */
-const soon = <T>(condition: () => T | Promise<T>) => vi.waitFor(condition, { timeout: 10_000, interval: 5 });
+const soon = <T>(condition: () => T | Promise<T>) => vi.waitFor(condition, { ...PATIENCE, interval: 5 });
 
 /** Takes the host's lock as soon as it is free; the answer gives it back. */
 const held = (host: Host): Promise<() => Promise<void>> =>
@@ -95,7 +96,7 @@ const held = (host: Host): Promise<() => Promise<void>> =>
         );
         working.catch(reject);
       }),
-    { timeout: 10_000, interval: 5 },
+    { ...PATIENCE, interval: 5 },
   );
 
 it('writes a file from its Secret, and again when that changes, while nothing else is done to the node', async () => {

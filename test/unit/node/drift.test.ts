@@ -19,6 +19,7 @@ import { DRYDOCK_ANNOTATIONS } from '../../../machine-config/api/flavour.js';
 import { driftingNode, KEYS } from '../../support/drifting-node.js';
 import { file, rendered, treeOf } from '../../support/fake-host.js';
 import { Gate } from '../../support/gate.js';
+import { PATIENCE } from '../../support/patience.js';
 
 const isRoot = process.geteuid?.() === 0;
 const UNIT = '[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n';
@@ -303,7 +304,7 @@ describe('a node that has drifted', () => {
     await put(PLAIN, 'x')(test);
     await test.degraded(PLAIN, SECOND);
     await put(SECOND, 'two\n')(test);
-    await vi.waitFor(() => expect(test.annotations()[KEYS.reason]).not.toContain(SECOND), { timeout: 15_000 });
+    await vi.waitFor(() => expect(test.annotations()[KEYS.reason]).not.toContain(SECOND), PATIENCE);
     await test.degraded(PLAIN);
     expect(Object.fromEntries(test.drifts)).toEqual({ [`${PLAIN} contents`]: 1, [`${SECOND} contents`]: 0 });
   });
@@ -344,7 +345,7 @@ describe('a node that has drifted', () => {
       if (isAway) throw new Error('away');
     });
     await put(PLAIN, 'x')(test);
-    await vi.waitFor(() => expect(test.logger.warn).toHaveBeenCalled(), { timeout: 15_000 });
+    await vi.waitFor(() => expect(test.logger.warn).toHaveBeenCalled(), PATIENCE);
     expect(Object.fromEntries(test.drifts)).toEqual({ [`${PLAIN} contents`]: 1 });
     expect(test.annotations()[KEYS.state]).toBe('Done');
     isAway = false;
@@ -373,12 +374,12 @@ describe('a node that has drifted', () => {
     await test.annotate(failed);
     const monitor = await test.monitor();
     await put(PLAIN, 'x')(test);
-    await vi.waitFor(async () => expect(await test.events()).toHaveLength(1), { timeout: 15_000 });
+    await vi.waitFor(async () => expect(await test.events()).toHaveLength(1), PATIENCE);
     await monitor.check();
     expect(test.annotations()).toMatchObject(failed);
     expect(await test.events()).toMatchObject([{ reason: 'ConfigDriftDetected', count: 1 }]);
     await put(PLAIN, 'one\n')(test);
-    await vi.waitFor(() => expect(test.drifts.get(`${PLAIN} contents`)).toBe(0), { timeout: 15_000 });
+    await vi.waitFor(() => expect(test.drifts.get(`${PLAIN} contents`)).toBe(0), PATIENCE);
     await monitor.check();
     expect(test.annotations()).toMatchObject(failed);
   });
@@ -403,7 +404,7 @@ describe('a node that has drifted', () => {
     await test.degraded(PLAIN);
     await put(PLAIN, 'one\n')(test);
     await vi.waitFor(() => expect(test.annotations()).toMatchObject({ [KEYS.state]: 'Working', [KEYS.reason]: '' }), {
-      timeout: 15_000,
+      ...PATIENCE,
     });
   });
 });
@@ -437,7 +438,7 @@ describe('an update', () => {
     const holding = withHostLock(test.fake.host, 'a step', () => gate.wait());
     await gate.reached;
     await put(PLAIN, 'x')(test);
-    await vi.waitFor(() => expect(test.drifts.get(`${PLAIN} contents`)).toBe(1), { timeout: 15_000 });
+    await vi.waitFor(() => expect(test.drifts.get(`${PLAIN} contents`)).toBe(1), PATIENCE);
     expect(test.annotations()[KEYS.state]).toBe('Done');
     gate.open();
     await holding;
@@ -457,7 +458,7 @@ describe('an update', () => {
       await test.bring(next);
     });
     await put(SECOND, 'x')(test);
-    await vi.waitFor(async () => expect(await test.fake.store.journal()).toBeDefined(), { timeout: 15_000 });
+    await vi.waitFor(async () => expect(await test.fake.store.journal()).toBeDefined(), PATIENCE);
     const monitor = await test.monitor();
     await monitor.check();
     expect(test.annotations()[KEYS.state]).toBe('Done');
@@ -474,9 +475,9 @@ describe('the force file', () => {
     await test.degraded(PLAIN);
     expect(force(test)).toBeUndefined();
     await put(FORCE_FILE, '')(test);
-    await vi.waitFor(() => expect(force(test)).toBe(test.bootId), { timeout: 15_000 });
+    await vi.waitFor(() => expect(force(test)).toBe(test.bootId), PATIENCE);
     await remove(FORCE_FILE)(test);
-    await vi.waitFor(() => expect(force(test)).toBeUndefined(), { timeout: 15_000 });
+    await vi.waitFor(() => expect(force(test)).toBeUndefined(), PATIENCE);
     await test.degraded(PLAIN);
   });
 
@@ -496,7 +497,7 @@ describe('the force file', () => {
     await test.annotate({ [KEYS.state]: 'Degraded', [DRYDOCK_ANNOTATIONS.failure]: failure });
     await test.monitor();
     await put(FORCE_FILE, '')(test);
-    await vi.waitFor(() => expect(force(test)).toBe(test.bootId), { timeout: 15_000 });
+    await vi.waitFor(() => expect(force(test)).toBe(test.bootId), PATIENCE);
   });
 
   it('stays asked for while the forced update is open, which consumes the file', async () => {
@@ -504,7 +505,7 @@ describe('the force file', () => {
     const monitor = await test.monitor();
     await put(PLAIN, 'x')(test);
     await put(FORCE_FILE, '')(test);
-    await vi.waitFor(() => expect(force(test)).toBe(test.bootId), { timeout: 15_000 });
+    await vi.waitFor(() => expect(force(test)).toBe(test.bootId), PATIENCE);
     await test.bring(test.config);
     await remove(FORCE_FILE)(test);
     await monitor.check();
@@ -568,7 +569,7 @@ describe('a storm of changes', () => {
     for (let times = 0; times < 3; times++) {
       looked.mockClear();
       await utimes(test.fake.path(PLAIN), times, times);
-      await vi.waitFor(() => expect(looked).toHaveBeenCalled(), { timeout: 10_000 });
+      await vi.waitFor(() => expect(looked).toHaveBeenCalled(), PATIENCE);
     }
     expect(calls).not.toHaveBeenCalled();
   });
