@@ -1,13 +1,10 @@
-import { Worker } from '@temporalio/worker';
-import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startLab, type Lab } from '../../dev/lab.js';
 import type { Grant, Turn } from '../../machine-config/pool/turn.js';
 import type { AssignInput } from '../../workflows/contract/activities.js';
-import { CONTROL_TASK_QUEUE, rollOutPoolId, updateNodeId } from '../../workflows/contract/ids.js';
+import { updateNodeId } from '../../workflows/contract/ids.js';
 import { wake } from '../../workflows/contract/messages.js';
+import { BareTemporal } from '../support/bare-temporal.js';
 import { Gate } from '../support/gate.js';
-import { TEST_TUNING, workflowBundle } from '../support/workflow-lab.js';
 
 const TARGET = 'rendered-torn-2';
 const CURRENT = 'rendered-torn-1';
@@ -23,50 +20,34 @@ const turn = (start: Turn['start']): Turn => ({
   maxUnavailable: 2,
 });
 
-let lab: Lab;
-let environment: TestWorkflowEnvironment;
+let temporal: BareTemporal;
 beforeAll(async () => {
-  lab = await startLab({ kubernetes: false });
-  const { address, namespace } = lab.temporal;
-  environment = await TestWorkflowEnvironment.createFromExistingServer({ address, namespace });
+  temporal = await BareTemporal.start();
 });
-afterAll(async () => {
-  await environment.teardown();
-  await lab.stop();
-});
+afterAll(() => temporal.stop());
 
 it('a rollout that is cancelled in the middle of a turn cancels its updates, and starts no more', async () => {
   const slot = new Gate();
   const secondTurn = new Gate();
   let turns = 0;
   const intents: string[] = [];
-  const worker = await Worker.create({
-    connection: environment.nativeConnection,
-    namespace: lab.temporal.namespace,
-    taskQueue: CONTROL_TASK_QUEUE,
-    workflowBundle: await workflowBundle(),
-    activities: {
-      planTurn: async () => {
-        turns += 1;
-        if (turns === 1) return turn([START]);
-        await secondTurn.wait();
-        return turn([{ ...START, node: 'torn-n2', nodeUid: 'uid-2' }]);
-      },
-      syncPool: () => Promise.resolve({ exists: true, needsRollout: true, target: TARGET }),
-      assign: async ({ intent }: AssignInput): Promise<Grant> => {
-        intents.push(intent);
-        if (intent === 'start') await slot.wait();
-        return { outcome: 'granted', target: TARGET, current: CURRENT };
-      },
+  const worker = await temporal.controlWorker({
+    planTurn: async () => {
+      turns += 1;
+      if (turns === 1) return turn([START]);
+      await secondTurn.wait();
+      return turn([{ ...START, node: 'torn-n2', nodeUid: 'uid-2' }]);
+    },
+    syncPool: () => Promise.resolve({ exists: true, needsRollout: true, target: TARGET }),
+    assign: async ({ intent }: AssignInput): Promise<Grant> => {
+      intents.push(intent);
+      if (intent === 'start') await slot.wait();
+      return { outcome: 'granted', target: TARGET, current: CURRENT };
     },
   });
   await worker.runUntil(async () => {
-    const { client } = environment;
-    const rollout = await client.workflow.start('rollOutPool', {
-      workflowId: rollOutPoolId('torn'),
-      taskQueue: CONTROL_TASK_QUEUE,
-      args: [{ cluster: 'cluster-1', pool: 'torn', tuning: TEST_TUNING }],
-    });
+    const { client } = temporal;
+    const rollout = await temporal.startRollout('torn');
     await slot.reached;
     await rollout.signal(wake);
     await secondTurn.reached;

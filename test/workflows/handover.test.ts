@@ -1,30 +1,21 @@
 import type { Client } from '@temporalio/client';
-import { TestWorkflowEnvironment } from '@temporalio/testing';
-import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { PlayedPool } from '../../dev/bench/rollout/played-pool.js';
-import { startLab, type Lab } from '../../dev/lab.js';
 import type { ControlActivities, NodeActivities } from '../../workflows/contract/activities.js';
-import { CONTROL_TASK_QUEUE, nodeTaskQueue, rollOutPoolId } from '../../workflows/contract/ids.js';
+import { rollOutPoolId } from '../../workflows/contract/ids.js';
 import type { PoolTuning } from '../../workflows/contract/inputs.js';
-import { SEARCH_ATTRIBUTES } from '../../workflows/contract/search-attributes.js';
+import { BareTemporal } from '../support/bare-temporal.js';
 import { Gate } from '../support/gate.js';
-import { TEST_TUNING, until, workflowBundle } from '../support/workflow-lab.js';
+import { TEST_TUNING, until } from '../support/workflow-lab.js';
 
 /** Ticks so seldom that an end that is not heard of fails the test: nobody asks after it. */
 const NOBODY_ASKS: Partial<PoolTuning> = { tickSeconds: 3_600, turnSeconds: 0.05, settleSeconds: 0.1 };
 
-let lab: Lab;
-let environment: TestWorkflowEnvironment;
+let temporal: BareTemporal;
 beforeAll(async () => {
-  lab = await startLab({ kubernetes: false });
-  const { address, namespace } = lab.temporal;
-  environment = await TestWorkflowEnvironment.createFromExistingServer({ address, namespace });
+  temporal = await BareTemporal.start();
 });
-afterAll(async () => {
-  await environment.teardown();
-  await lab.stop();
-});
+afterAll(() => temporal.stop());
 
 interface Play {
   readonly pool: PlayedPool;
@@ -36,41 +27,22 @@ interface Play {
 
 /** Runs the rollout of a pool that is only in memory; resolves when it has ended. */
 async function play({ pool, name, maxEvents, control, node }: Play, meanwhile: (client: Client) => Promise<void>) {
-  const { nativeConnection: connection, client } = environment;
-  const { namespace } = lab.temporal;
+  const { client } = temporal;
   let asked = 0;
   const checkChildren: ControlActivities['checkChildren'] = () => {
     asked += 1;
     return Promise.resolve({ closed: [] });
   };
   const workers = [
-    await Worker.create({
-      connection,
-      namespace,
-      taskQueue: CONTROL_TASK_QUEUE,
-      workflowBundle: await workflowBundle(),
-      activities: { ...pool.control(), checkChildren, ...control },
-    }),
+    await temporal.controlWorker({ ...pool.control(), checkChildren, ...control }),
     ...(await Promise.all(
-      pool.names.map((each) =>
-        Worker.create({
-          connection,
-          namespace,
-          taskQueue: nodeTaskQueue(each),
-          activities: { ...pool.node(each), ...node?.(each) },
-        }),
-      ),
+      pool.names.map((each) => temporal.nodeWorker(each, { ...pool.node(each), ...node?.(each) })),
     )),
   ];
   const ended = workers.map((worker) => worker.run());
   try {
     const tuning: PoolTuning = { ...TEST_TUNING, ...NOBODY_ASKS, maxEvents };
-    const rollout = await client.workflow.start('rollOutPool', {
-      workflowId: rollOutPoolId(name),
-      taskQueue: CONTROL_TASK_QUEUE,
-      args: [{ cluster: 'cluster-1', pool: name, tuning }],
-      typedSearchAttributes: [{ key: SEARCH_ATTRIBUTES.pool, value: name }],
-    });
+    const rollout = await temporal.startRollout(name, tuning);
     await meanwhile(client);
     const result = (await rollout.result()) as { updated: number };
     return { updated: result.updated, asked };
