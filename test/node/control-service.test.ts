@@ -167,7 +167,8 @@ describeRealNodes('the package of the control worker on a real machine', () => {
 
   it('ends by itself when it is stopped, and goes on where it was when it is killed', async () => {
     await machine.succeed(['systemctl', 'stop', CONTROL_UNIT], { timeoutMs: WAIT_MS });
-    // Killed after TimeoutStopSec it would be `timeout`.
+    // Killed after that time it would be `timeout`.
+    expect(await property('TimeoutStopUSec')).toBe('30s');
     expect(await property('Result')).toBe('success');
     await machine.succeed(['systemctl', 'start', CONTROL_UNIT]);
     const before = await property('MainPID');

@@ -85,7 +85,8 @@ describeRealNodes('the node worker that is stopped in the middle of an update', 
   /** It ends by itself, before systemd would kill it. */
   async function stop(): Promise<void> {
     await node.succeed(['systemctl', 'stop', WORKER_UNIT], { timeoutMs: STOP_LIMIT_MS });
-    // Killed after TimeoutStopSec it would be `timeout`.
+    // Killed after that time it would be `timeout`.
+    expect(await property('TimeoutStopUSec', WORKER_UNIT)).toBe('45s');
     expect(await property('Result', WORKER_UNIT)).toBe('success');
     expect(await property('ActiveState', WORKER_UNIT)).toBe('inactive');
   }
